@@ -1,0 +1,83 @@
+"""The one tree of exceptions.
+
+Each error names the *thing* it is about, the *rule* that was broken, the *value* the caller gave (never a
+value from the data, never an engine's own text) and, where there is one, a *hint*: what to write instead.
+`exit_code` is what the command line exits with.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetError",
+    "DiscreetError",
+    "EngineError",
+    "LedgerError",
+    "RefusedError",
+    "SourceError",
+    "UsageError",
+]
+
+_LONGEST_VALUE = 120
+
+
+class DiscreetError(Exception):
+    """The root: catch this to catch everything that discreet raises on purpose.
+
+    Args:
+        thing: what the error is about, in the user's words ("epsilon", "column 'files'").
+        rule: what must hold.
+        value: what the caller wrote, if that is what broke the rule. Shown shortened. Never a data value.
+        hint: what to do instead.
+    """
+
+    exit_code = 1
+
+    def __init__(self, thing: str, rule: str, value: object = None, hint: str = "") -> None:
+        self.thing = thing
+        self.rule = rule
+        self.value = value
+        self.hint = hint
+        super().__init__(thing, rule, value, hint)
+
+    def __str__(self) -> str:
+        text = f"{self.thing}: {self.rule}"
+        if self.value is not None:
+            shown = self.value if isinstance(self.value, str) else repr(self.value)
+            if len(shown) > _LONGEST_VALUE:
+                shown = shown[: _LONGEST_VALUE - 1] + "…"
+            text += f" (got {shown!r})" if isinstance(self.value, str) else f" (got {shown})"
+        if not text.endswith((".", "!", "?")):
+            text += "."
+        return f"{text} Hint: {self.hint}" if self.hint else text
+
+
+class SourceError(DiscreetError):
+    """A file or table cannot be opened, read or registered (exit 1)."""
+
+
+class EngineError(DiscreetError):
+    """The engine failed while it ran a statement (exit 1). The text is constant: engines quote the data."""
+
+
+class UsageError(DiscreetError, ValueError):
+    """A value, an option, a name or a policy is not valid (exit 2)."""
+
+    exit_code = 2
+
+
+class BudgetError(DiscreetError):
+    """The budget does not allow this query (exit 3)."""
+
+    exit_code = 3
+
+
+class RefusedError(DiscreetError):
+    """The question cannot be answered privately as it stands (exit 4). Nothing was read, nothing charged."""
+
+    exit_code = 4
+
+
+class LedgerError(DiscreetError):
+    """The ledger cannot be read, written or trusted (exit 5)."""
+
+    exit_code = 5

@@ -1,0 +1,46 @@
+"""What is promised, and to whom: the privacy loss, the privacy unit, the neighbouring relation.
+
+Definitions: Dwork and Roth, *The Algorithmic Foundations of Differential Privacy* (2014), definition 2.4
+(epsilon, delta) and theorem 3.16 (basic composition: epsilons add, deltas add).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+__all__ = ["RELATION", "PrivacyLoss", "split"]
+
+RELATION = "add or remove all rows of one privacy unit"
+"""The one neighbouring relation in force. It is stored with every budget and printed with every answer."""
+
+
+@dataclass(frozen=True)
+class PrivacyLoss:
+    """An (epsilon, delta) pair of exact rationals, for neighbours in the sense of `RELATION`.
+
+    Adding two losses is basic composition (Dwork and Roth 2014, theorem 3.16): it holds for queries that are
+    chosen adaptively.
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
+        return PrivacyLoss(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def covers(self, other: PrivacyLoss) -> bool:
+        """Whether this budget is enough for `other`."""
+        return other.epsilon <= self.epsilon and other.delta <= self.delta
+
+
+def split(epsilon: Fraction, shares: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """Divide one epsilon among measurements in proportion to their shares; the parts add up exactly.
+
+    Args:
+        epsilon: what the user typed: the whole cost of the query.
+        shares: one positive rational a measurement.
+    """
+    total = sum(shares, Fraction(0))
+    return tuple(epsilon * share / total for share in shares)
