@@ -1,0 +1,476 @@
+"""The ledger as the rest of the house uses it: register, set a budget, debit, record, tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from sqlite3 import Connection
+from types import TracebackType
+from typing import Any, Self
+
+from discreet.errors import BudgetError, LedgerError, SourceError, UsageError
+from discreet.exact import decimal_text, parse_delta, parse_epsilon
+from discreet.ledger import chain
+from discreet.ledger.chain import Row, amount, spent_so_far
+from discreet.ledger.records import Balance, Budget, Entry, Failure, Kind, State
+from discreet.ledger.store import Store
+from discreet.privacy import RELATION, PrivacyLoss
+from discreet.schema import Registration
+
+__all__ = ["Ledger", "default_path"]
+
+_RAISE = "the owner may raise it with `discreet budget raise`"
+
+
+def default_path() -> Path:
+    """Where the ledger lies unless the caller names one: DISCREET_LEDGER, else the user's state folder."""
+    if named := os.environ.get("DISCREET_LEDGER"):
+        return Path(named)
+    if os.name == "nt":
+        local = os.environ.get("LOCALAPPDATA")
+        base = Path(local) if local else Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    else:
+        # The XDG specification tells programs to ignore a path that is not absolute.
+        state = Path(os.environ.get("XDG_STATE_HOME", ""))
+        base = state if state.is_absolute() else Path.home() / ".local" / "state"
+    return base / "discreet" / "ledger.sqlite"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Ledger:
+    """A ledger file, opened; made if it is missing. Use it in a `with` statement, or `close` it.
+
+    Threads may share one; a child after a fork may go on using its parent's. Every method raises LedgerError
+    if the file cannot be read, written or trusted, and in that case has changed nothing that counts less.
+
+    Args:
+        path: the file. ``~`` is the home folder.
+        timeout: how many seconds to wait for other writers before giving up.
+        clock: gives the time for new entries, with its zone.
+
+    Raises:
+        LedgerError: if the file is not a ledger, damaged, locked, full, read-only or of a newer version.
+    """
+
+    def __init__(
+        self, path: Path | str, *, timeout: float = 10.0, clock: Callable[[], datetime] = _now
+    ) -> None:
+        text = os.fspath(path)
+        if not text or "\0" in text or "://" in text:
+            raise UsageError("ledger", "must be the path of a file", text)
+        if not 0 <= timeout <= 86_400:  # refuses NaN too
+            raise UsageError("timeout", "must be a number of seconds from 0 to 86400", timeout)
+        self._clock = clock
+        try:
+            # Links are followed now, so that the file and its journal always stand side by side.
+            place = Path(text).expanduser().resolve()
+        except (OSError, RuntimeError):  # a circle of links; no home folder
+            raise LedgerError(f"the ledger {text}", "cannot be found", hint="check the path") from None
+        self._store = Store(place, timeout)
+
+    @property
+    def path(self) -> Path:
+        """Where the file lies: absolute, links followed."""
+        return self._store.path
+
+    def close(self) -> None:
+        """Let the file go. Closing twice is fine."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
+    # --- registrations ---------------------------------------------------------------------------------
+
+    def registration(self, source: str) -> Registration | None:
+        """What the owner disclosed about a source, newest version, or None."""
+        with self._store.reading() as connection:
+            row = _registered(connection, source)
+        return None if row is None else Registration.from_json(json.loads(row["content"]))
+
+    def version(self, source: str) -> int:
+        """The version of the newest registration: 1, 2, ...; 0 if there is none."""
+        with self._store.reading() as connection:
+            return _version(connection, source)
+
+    def register(self, registration: Registration, *, first: bool = False) -> int:
+        """Store what the owner discloses about a source; the newest counts. Answers given under older
+        versions are no longer replayed.
+
+        Args:
+            first: only if there is none yet. Of several processes that meet a source for the first time, one
+                registers it; the others must read back what counts.
+
+        Returns:
+            The version in force.
+        """
+        source, content = _text("source", registration.source), _json("registration", registration.to_json())
+        with self._store.writing() as connection:
+            version = _version(connection, source)
+            if first and version:
+                return version
+            self._append(connection, Kind.REGISTER, source, {"version": version + 1, "content": content})
+            return version + 1
+
+    # --- budgets ---------------------------------------------------------------------------------------
+
+    def budget(self, source: str) -> Budget | None:
+        """The budget in force, or None."""
+        with self._store.reading() as connection:
+            return _budget(connection, source)
+
+    def set_budget(self, source: str, total: PrivacyLoss, *, unit: str, relation: str = RELATION) -> None:
+        """Set what a source may spend in all, and whom that protects: once, for good. Setting what is in
+        force already changes nothing.
+
+        Raises:
+            UsageError: if another total, unit or relation is in force, or `total` is not a budget.
+        """
+        source = _text("source", source)
+        new = Budget(_loss(total), _text("unit", unit), _text("relation", relation))
+        with self._store.writing() as connection:
+            old = _budget(connection, source)
+            if old == new:
+                return
+            if old is not None:
+                _same_promise(source, old, new.unit, new.relation)
+                raise UsageError(
+                    f"budget of {source}", f"is {_show(old.total)}, set for good", _show(new.total), _RAISE
+                )
+            self._append(
+                connection,
+                Kind.BUDGET,
+                source,
+                {**_amount(new.total), "unit": new.unit, "relation": new.relation},
+            )
+
+    def raise_budget(self, source: str, total: PrivacyLoss) -> None:
+        """Raise what a source may spend in all: the owner's act, itself an entry. The total in force again
+        changes nothing.
+
+        Raises:
+            UsageError: if no budget is in force, or `total` is lower in epsilon or delta.
+        """
+        source, total = _text("source", source), _loss(total)
+        with self._store.writing() as connection:
+            old = _budget(connection, source)
+            if old is None:
+                raise UsageError(f"budget of {source}", "is not set yet", hint="set it with --budget")
+            if not total.covers(old.total):
+                raise UsageError(
+                    f"budget of {source}", f"is {_show(old.total)} and can only be raised", _show(total)
+                )
+            if total != old.total:
+                self._append(connection, Kind.RAISE, source, _amount(total))
+
+    # --- queries ---------------------------------------------------------------------------------------
+
+    def debit(
+        self,
+        source: str,
+        loss: PrivacyLoss,
+        *,
+        unit: str,
+        query: str,
+        digest: str,
+        limits: Mapping[str, Any],
+        analyst: str = "",
+        relation: str = RELATION,
+        version: int | None = None,
+    ) -> int:
+        """Charge a query's whole cost, before anything is read. When this returns, the charge is on the disk,
+        and it is never refunded.
+
+        Args:
+            unit, relation: whom the loss is about; those of the budget.
+            query: in its canonical form.
+            digest: of the plan: the same question has the same digest.
+            limits: what bounds the sensitivity, as plain JSON values.
+            version: of the registration that the plan was made from; None: the newest.
+
+        Returns:
+            The number of the entry, for `record_release` or `record_failure`.
+
+        Raises:
+            BudgetError: if there is no budget, or too little is left. Nothing is charged.
+            UsageError: if the budget is about another unit or relation, or a value is not valid.
+            SourceError: if the source was registered anew since `version`.
+        """
+        source, loss = _text("source", source), _loss(loss)
+        fields = {
+            "analyst": _text("analyst", analyst),
+            "query": _text("query", query),
+            "digest": _text("digest", digest),
+            "unit": _text("unit", unit),
+            "relation": _text("relation", relation),
+            "content": _json("limits", dict(limits)),
+        }
+        with self._store.writing() as connection:
+            budget = _budget(connection, source)
+            if budget is None:
+                raise BudgetError(
+                    f"budget of {source}",
+                    "is not set, and nothing is answered without one",
+                    hint="set it once, for good, with --budget (for example --budget 3)",
+                )
+            _same_promise(source, budget, unit, relation)
+            in_force = _version(connection, source)
+            if version not in (None, in_force):
+                raise SourceError(source, "was registered anew while the query was planned", hint="ask again")
+            spent, queries = _standing(connection, source)
+            if not budget.total.covers(spent + loss):
+                raise _too_little(source, budget.total, spent, loss)
+            return self._append(
+                connection,
+                Kind.DEBIT,
+                source,
+                {**fields, **_amount(loss), "version": in_force},
+                standing=(spent + loss, queries + 1),
+            )
+
+    def record_release(self, entry: int, answer: Mapping[str, Any]) -> None:
+        """Store the answer of a debited query, before anyone sees it.
+
+        Args:
+            entry: what `debit` gave.
+            answer: plain JSON values; noisy ones only.
+
+        Raises:
+            UsageError: if the entry is not a debit or has an outcome already.
+        """
+        self._record(entry, Kind.RELEASED, _json("answer", dict(answer)))
+
+    def record_failure(self, entry: int, reason: Failure) -> None:
+        """Note that a debited query gave no answer; its cost stays spent.
+
+        Raises:
+            UsageError: if the entry is not a debit or has an outcome already, or the reason is not a Failure.
+        """
+        if reason not in tuple(Failure):
+            raise UsageError("reason", f"must be one of: {', '.join(Failure)}")
+        self._record(entry, Kind.FAILED, _json("reason", str(reason)))
+
+    def stored_answer(self, source: str, version: int, digest: str) -> Entry | None:
+        """The newest released query with this digest under this version of the registration, or None. Its
+        `answer` may be given again at no cost."""
+        with self._store.reading() as connection:
+            outcome = chain.newest(
+                connection,
+                "e.kind = 'released' AND e.subject IN (SELECT number FROM entries"
+                " WHERE kind = 'debit' AND source = ? AND version = ? AND digest = ?)",
+                source,
+                version,
+                digest,
+            )
+            debit = outcome and chain.newest(connection, "e.number = ?", outcome["subject"])
+        return None if outcome is None or debit is None else _entry(debit, outcome)
+
+    # --- looking back ----------------------------------------------------------------------------------
+
+    def balance(self, source: str) -> Balance | None:
+        """Where a source stands, or None while it has no budget. The time does not grow with the history."""
+        with self._store.reading() as connection:
+            budget = _budget(connection, source)
+            spent, queries = _standing(connection, source)
+        return None if budget is None else Balance(budget.total, spent, _minus(budget.total, spent), queries)
+
+    def history(self, source: str) -> tuple[Entry, ...]:
+        """All entries of a source, oldest first; a query's outcome stands with its debit."""
+        with self._store.reading() as connection:
+            found = list(chain.rows(connection, "e.source = ?", source))
+        outcomes = {row["subject"]: row for row in found if row["subject"] is not None}
+        return tuple(_entry(row, outcomes.get(row["number"])) for row in found if row["subject"] is None)
+
+    def verify(self, head: str | None = None) -> str:
+        """Check every entry against its hash and every running total; reads the whole file.
+
+        Args:
+            head: what `verify` gave earlier, kept where a hand that can write the ledger does not reach. With
+                it, a ledger that was cut, rolled back or replaced is noticed too; without it, only one whose
+                entries contradict each other.
+
+        Returns:
+            The hash of the newest entry.
+
+        Raises:
+            LedgerError: naming the first thing that is wrong.
+        """
+        with self._store.reading() as connection:
+            return chain.verify(connection, None if head is None else head.strip().lower())
+
+    # --- inside ----------------------------------------------------------------------------------------
+
+    def _append(
+        self,
+        connection: Connection,
+        kind: Kind,
+        source: str,
+        fields: Row,
+        *,
+        standing: tuple[PrivacyLoss, int] | None = None,
+    ) -> int:
+        spent, queries = _standing(connection, source) if standing is None else standing
+        return chain.append(
+            connection,
+            {
+                "time": self._clock().astimezone(UTC).isoformat(timespec="milliseconds"),
+                "source": source,
+                "kind": str(kind),
+                "spent_epsilon": decimal_text(spent.epsilon),
+                "spent_delta": str(spent.delta),
+                "queries": queries,
+                **fields,
+            },
+        )
+
+    def _record(self, entry: int, kind: Kind, content: str) -> None:
+        with self._store.writing() as connection:
+            debit = chain.newest(connection, "e.number = ? AND e.kind = 'debit'", entry)
+            if debit is None:
+                raise UsageError("ledger entry", "must be the number of a debited query", entry)
+            outcome = chain.newest(connection, "e.subject = ?", entry)
+            if outcome is not None:
+                raise UsageError(f"ledger entry {entry}", f"is already recorded as {outcome['kind']}")
+            self._append(connection, kind, debit["source"], {"subject": entry, "content": content})
+
+
+def _registered(connection: Connection, source: str) -> Row | None:
+    return chain.newest(connection, "e.source = ? AND e.kind = 'register'", source)
+
+
+def _version(connection: Connection, source: str) -> int:
+    row = _registered(connection, source)
+    return 0 if row is None else int(row["version"])
+
+
+def _budget(connection: Connection, source: str) -> Budget | None:
+    # The unit and the relation stand in the first of these entries, the total in the newest.
+    newest = chain.newest(connection, "e.source = ? AND e.kind IN ('budget', 'raise')", source)
+    if newest is None:
+        return None
+    first = next(chain.rows(connection, "e.source = ? AND e.kind IN ('budget', 'raise')", source))
+    return Budget(amount(newest), first["unit"], first["relation"])
+
+
+def _standing(connection: Connection, source: str) -> tuple[PrivacyLoss, int]:
+    """What is spent, and on how many queries: from the source's newest entry."""
+    row = chain.newest(connection, "e.source = ?", source)
+    return (PrivacyLoss(Fraction(0)), 0) if row is None else (spent_so_far(row), int(row["queries"]))
+
+
+def _amount(loss: PrivacyLoss) -> dict[str, str]:
+    # Every epsilon lies on the grid of 12 decimal places, so its decimal text is exact.
+    return {"epsilon": decimal_text(loss.epsilon), "delta": str(loss.delta)}
+
+
+def _entry(row: Row, outcome: Row | None) -> Entry:
+    kind = Kind(row["kind"])
+    debit = kind is Kind.DEBIT
+    state = None
+    if debit:
+        state = State.DEBITED if outcome is None else State(outcome["kind"])
+    return Entry(
+        number=row["number"],
+        time=row["time"],
+        kind=kind,
+        source=row["source"],
+        spent=spent_so_far(row),
+        version=row["version"],
+        loss=None if row["epsilon"] is None else amount(row),
+        analyst=row["analyst"] or "",
+        query=row["query"] or "",
+        digest=row["digest"] or "",
+        unit=row["unit"] or "",
+        relation=row["relation"] or "",
+        limits=json.loads(row["content"]) if debit else {},
+        state=state,
+        answer=json.loads(outcome["content"]) if outcome and state is State.RELEASED else None,
+        reason=json.loads(outcome["content"]) if outcome and state is State.FAILED else "",
+    )
+
+
+def _same_promise(source: str, budget: Budget, unit: str, relation: str) -> None:
+    """A budget adds up losses about one unit and one relation; a sum over two would promise nothing."""
+    for what, mine, given in (
+        ("privacy unit", budget.unit, unit),
+        ("relation", budget.relation, relation),
+    ):
+        if mine != given:
+            raise UsageError(
+                f"budget of {source}",
+                f"is about the {what} {mine!r}; losses about another cannot be added to it",
+                given,
+                hint=f"ask with the {what} of the budget",
+            )
+
+
+def _too_little(source: str, total: PrivacyLoss, spent: PrivacyLoss, asked: PrivacyLoss) -> BudgetError:
+    left = _minus(total, spent)
+    whole = total.delta > 0 or asked.delta > 0
+    if left.epsilon > 0 and (left.delta > 0 or asked.delta == 0):
+        hint = f"ask for at most {_show(left, whole)}, or {_RAISE}"
+    else:
+        hint = _RAISE
+    return BudgetError(
+        f"budget of {source}",
+        f"is {_show(total, whole)}; spent: {_show(spent, whole)}; left: {_show(left, whole)}; "
+        f"asked: {_show(asked, whole)}. Nothing was charged",
+        hint=hint,
+    )
+
+
+def _minus(a: PrivacyLoss, b: PrivacyLoss) -> PrivacyLoss:
+    return PrivacyLoss(a.epsilon - b.epsilon, a.delta - b.delta)
+
+
+def _show(loss: PrivacyLoss, whole: bool | None = None) -> str:
+    text = f"epsilon {decimal_text(loss.epsilon)}"
+    with_delta = loss.delta > 0 if whole is None else whole
+    return f"{text}, delta {decimal_text(loss.delta, digits=30)}" if with_delta else text
+
+
+def _loss(loss: PrivacyLoss) -> PrivacyLoss:
+    """The same loss, once it is known to lie on the ledger's grid and above 0.
+
+    Raises:
+        UsageError: naming epsilon or delta and the allowed range.
+    """
+    return PrivacyLoss(parse_epsilon(loss.epsilon), parse_delta(loss.delta))
+
+
+def _text(name: str, value: str) -> str:
+    """A text that can be stored and read back as it is.
+
+    Raises:
+        UsageError: for one that is not Unicode text (a stray byte of the command line).
+    """
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError(name, "must be valid Unicode text", ascii(value)) from None
+    return value
+
+
+def _json(name: str, value: object) -> str:
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError):
+        raise UsageError(name, "must be made of plain, finite JSON values") from None

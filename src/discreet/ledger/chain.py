@@ -1,0 +1,236 @@
+"""The table of entries and its hash chain.
+
+Entry n's hash is SHA-256 over the hash of entry n - 1 and all fields of entry n in a canonical encoding: so
+an edited, removed, inserted or reordered entry breaks every hash from there on. Fields that are NULL are left
+out of the encoding, so that a column that a later version adds leaves the hashes of older entries alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from discreet.privacy import PrivacyLoss
+
+__all__ = [
+    "APPLICATION_ID",
+    "GENESIS",
+    "MIGRATIONS",
+    "Damage",
+    "Row",
+    "amount",
+    "append",
+    "newest",
+    "rows",
+    "spent_so_far",
+    "verify",
+]
+
+Row: TypeAlias = dict[str, Any]
+
+APPLICATION_ID = int.from_bytes(b"dscr", "big")
+"""Stands in the header of the file, so that no other SQLite file is ever taken for a ledger."""
+
+GENESIS = "0" * 64
+"""The hash before the first entry."""
+
+_COLUMNS = (
+    "number",
+    "time",
+    "source",
+    "kind",
+    "subject",  # released, failed: the number of the debit
+    "version",
+    "analyst",
+    "query",
+    "digest",
+    "epsilon",  # decimal text, exact
+    "delta",  # a rational as text, exact
+    "unit",
+    "relation",
+    "content",  # JSON: the registration, the limits, the answer or the reason
+    "spent_epsilon",  # running totals of the source, this entry included
+    "spent_delta",
+    "queries",
+    "hash",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE entries (
+            number INTEGER PRIMARY KEY,
+            time TEXT NOT NULL,
+            source TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            subject INTEGER REFERENCES entries (number),
+            version INTEGER,
+            analyst TEXT,
+            query TEXT,
+            digest TEXT,
+            epsilon TEXT,
+            delta TEXT,
+            unit TEXT,
+            relation TEXT,
+            content TEXT,
+            spent_epsilon TEXT NOT NULL,
+            spent_delta TEXT NOT NULL,
+            queries INTEGER NOT NULL,
+            hash TEXT NOT NULL
+        )""",
+        "CREATE INDEX by_source ON entries (source, number)",
+        "CREATE INDEX totals ON entries (source, number) WHERE kind IN ('budget', 'raise')",
+        "CREATE INDEX registrations ON entries (source, number) WHERE kind = 'register'",
+        "CREATE INDEX questions ON entries (source, version, digest) WHERE kind = 'debit'",
+        "CREATE UNIQUE INDEX outcomes ON entries (subject) WHERE subject IS NOT NULL",
+        """CREATE TRIGGER no_update BEFORE UPDATE ON entries
+            BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END""",
+        """CREATE TRIGGER no_delete BEFORE DELETE ON entries
+            BEGIN SELECT RAISE(ABORT, 'entries are never removed'); END""",
+        # INSERT OR REPLACE removes the row in its way without asking the trigger above.
+        """CREATE TRIGGER no_replace BEFORE INSERT ON entries
+            WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM entries)
+            OR EXISTS (SELECT 1 FROM entries WHERE subject = NEW.subject)
+            BEGIN SELECT RAISE(ABORT, 'entries are only added at the end'); END""",
+        f"PRAGMA application_id = {APPLICATION_ID}",
+    ),
+)
+"""What makes a ledger of version n one of version n + 1; the first makes an empty file a ledger of version 1.
+
+Each runs in one transaction. Entries themselves are never rewritten: a new column must allow NULL.
+"""
+
+
+class Damage(Exception):
+    """The entries contradict their hashes, their totals or each other. Callers see a `LedgerError`."""
+
+
+def _hash(previous: str, row: Row) -> str:
+    fields = {name: value for name, value in row.items() if name != "hash" and value is not None}
+    text = json.dumps([previous, fields], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(b"discreet ledger entry\n" + text.encode("ascii")).hexdigest()
+
+
+_SELECT = (
+    f"SELECT {', '.join('e.' + name for name in _COLUMNS)}, p.hash"
+    " FROM entries AS e LEFT JOIN entries AS p ON p.number = e.number - 1 "
+)
+
+
+def _checked(values: tuple[Any, ...]) -> Row:
+    """A row as a dict, once its own hash is found to be right."""
+    row, previous = dict(zip(_COLUMNS, values[:-1], strict=True)), values[-1]
+    if row["number"] == 1 and previous is None:
+        previous = GENESIS
+    # Bytes where text belongs have no canonical encoding: only another hand can have put them there.
+    if any(isinstance(value, bytes) for value in values) or _hash(previous, row) != row["hash"]:
+        raise Damage(f"entry {row['number']} does not match its hash")
+    return row
+
+
+def amount(row: Row) -> PrivacyLoss:
+    """The cost of a debit, the new total of a budget."""
+    return PrivacyLoss(Fraction(row["epsilon"]), Fraction(row["delta"]))
+
+
+def spent_so_far(row: Row) -> PrivacyLoss:
+    """The running total of the entry's source, the entry included."""
+    return PrivacyLoss(Fraction(row["spent_epsilon"]), Fraction(row["spent_delta"]))
+
+
+def rows(connection: sqlite3.Connection, where: str, *parameters: object) -> Iterator[Row]:
+    """The entries that satisfy `where` (columns as ``e.name``), oldest first, each checked against its hash.
+
+    Raises:
+        Damage: for one that does not match.
+    """
+    for values in connection.execute(f"{_SELECT} WHERE {where} ORDER BY e.number", parameters):
+        yield _checked(values)
+
+
+def newest(connection: sqlite3.Connection, where: str, *parameters: object) -> Row | None:
+    """The last of `rows`, in O(log n) where an index serves `where`.
+
+    Raises:
+        Damage: if it does not match its hash.
+    """
+    sql = f"{_SELECT} WHERE {where} ORDER BY e.number DESC LIMIT 1"
+    values = connection.execute(sql, parameters).fetchone()
+    return None if values is None else _checked(values)
+
+
+def append(connection: sqlite3.Connection, row: Row) -> int:
+    """Add an entry at the end, inside the caller's transaction, and give its number.
+
+    Args:
+        row: every field but `number` and `hash`; those left out are NULL.
+
+    Raises:
+        Damage: if the entry that is last so far does not match its hash.
+    """
+    last = newest(connection, "TRUE")
+    number, previous = (1, GENESIS) if last is None else (last["number"] + 1, last["hash"])
+    full: Row = {**row, "number": number}
+    full["hash"] = _hash(previous, full)
+    marks = ", ".join("?" * len(_COLUMNS))
+    connection.execute(
+        f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES ({marks})", [full.get(name) for name in _COLUMNS]
+    )
+    return number
+
+
+def verify(connection: sqlite3.Connection, head: str | None) -> str:
+    """Check the file, the table's guards, every hash, every running total; give the newest hash.
+
+    Args:
+        head: a hash that the chain must contain, if any.
+
+    Raises:
+        Damage: with what is wrong first.
+    """
+    if connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+        raise Damage("the file's pages contradict each other")
+    if _guards(connection) != _expected_guards():
+        raise Damage("the tables, indexes or triggers of the file were changed")
+    nothing = (PrivacyLoss(Fraction(0)), 0)
+    totals: dict[str, PrivacyLoss] = {}
+    standing: defaultdict[str, tuple[PrivacyLoss, int]] = defaultdict(lambda: nothing)
+    current, found = GENESIS, head in (None, GENESIS)
+    for count, row in enumerate(rows(connection, "TRUE"), start=1):
+        if row["number"] != count:
+            raise Damage(f"entry {count} is missing")
+        source, (spent, queries) = row["source"], standing[row["source"]]
+        if row["kind"] in ("budget", "raise"):
+            totals[source] = amount(row)
+        elif row["kind"] == "debit":
+            spent += amount(row)
+            queries += 1
+            if source not in totals or not totals[source].covers(spent):
+                raise Damage(f"entry {count} spends more than its budget")
+        if (spent, queries) != (spent_so_far(row), row["queries"]):
+            raise Damage(f"entry {count} does not add up with those before it")
+        standing[source] = spent, queries
+        current = row["hash"]
+        found = found or current == head
+    if not found:
+        raise Damage("the given head is not among its entries: it was cut, rolled back or replaced")
+    return current
+
+
+def _guards(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+    return set(found.fetchall())
+
+
+def _expected_guards() -> set[tuple[str, str, str]]:
+    connection = sqlite3.connect(":memory:")
+    try:
+        for statement in (statement for script in MIGRATIONS for statement in script):
+            connection.execute(statement)
+        return _guards(connection)
+    finally:
+        connection.close()
