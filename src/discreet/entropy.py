@@ -41,7 +41,7 @@ class SystemEntropy:
             return buffer
         # A fresh key for each batch: with a fixed all-zero counter block no (key, counter) pair repeats.
         cipher = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(bytes(16))).encryptor()
-        view = memoryview(buffer).cast("B")
+        view = buffer.data.cast("B")
         cipher.update_into(view, view)
         return buffer
 
