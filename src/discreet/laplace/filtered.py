@@ -20,8 +20,8 @@ from discreet.laplace.exactly import exact_magnitude
 __all__ = ["CHUNK", "FAR", "FILTER_MAX", "Filter", "Workspace", "magnitudes", "make_filter"]
 
 CHUNK = 1 << 14
-"""Words handled at a time: four arrays of 128 KiB stay in the second-level cache (2^11 took half as long again,
-2^16 a tenth more)."""
+"""Words handled at a time: four arrays of 128 KiB stay in the second-level cache (2^11 took half as long
+again, 2^16 a tenth more)."""
 
 FILTER_MAX = 1 << 20
 """The largest scale that the filter takes: the guard below is then at most 2^-18."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeGuard, overload
+from typing import TypeGuard, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +138,7 @@ def _release_array(values: NDArray[np.generic], scale: Fraction) -> Integers:
             raise _not_an_integer("an object array that holds something else")
     elif values.dtype.kind not in "iu":
         raise _not_an_integer(f"an array of {values.dtype}")
-    noise: NDArray[Any] = draw(scale, values.size, SystemEntropy()).reshape(values.shape)
+    noise = cast("Integers", draw(scale, values.size, SystemEntropy()).reshape(values.shape))
     # Every dtype but uint64 and object is a part of int64.
     if noise.dtype == np.int64 and np.can_cast(values.dtype, np.int64):
         exact = values.astype(np.int64)
@@ -147,8 +147,8 @@ def _release_array(values: NDArray[np.generic], scale: Fraction) -> Integers:
             return total
     sums = [int(value) + int(drawn) for value, drawn in zip(values.flat, noise.flat, strict=True)]
     fits = noise.dtype == np.int64 and all(-(2**63) <= value < 2**63 for value in sums)
-    result: Integers = np.array(sums, dtype=np.int64 if fits else np.object_)
-    return result.reshape(values.shape)
+    result = np.array(sums, dtype=np.int64 if fits else np.object_)
+    return cast("Integers", result.reshape(values.shape))
 
 
 def _is_integer(value: object) -> TypeGuard[int | np.integer]:

@@ -55,9 +55,9 @@ INT64_SCALE = Fraction(2**55)
 """Up to this scale results are int64: one that does not fit has a probability below 2 e^-256."""
 
 _FILTER_BITS = 20  # FILTER_MAX = 2^20
-_DOUBTFUL = np.uint64(
-    1 << 45
-)  # V, its first bit at the top of a word, is below 2^-19 iff the word is below this
+_DOUBTFUL = np.uint64(1 << 45)
+"""With V's first bit at the top of a word, V < 2^-19 iff the word is below this."""
+
 _INT64 = range(-(2**63), 2**63)
 
 
