@@ -313,8 +313,14 @@ class Ledger:
         Raises:
             LedgerError: naming the first thing that is wrong.
         """
+        check = chain.Check(None if head is None else head.strip().lower())
         with self._store.reading() as connection:
-            return chain.verify(connection, None if head is None else head.strip().lower())
+            check.file(connection)
+        more = True
+        while more:
+            with self._store.reading() as connection:
+                more = check.some(connection)
+        return check.newest
 
     # --- inside ----------------------------------------------------------------------------------------
 

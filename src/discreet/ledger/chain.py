@@ -21,6 +21,7 @@ __all__ = [
     "APPLICATION_ID",
     "GENESIS",
     "MIGRATIONS",
+    "Check",
     "Damage",
     "Row",
     "amount",
@@ -28,7 +29,6 @@ __all__ = [
     "newest",
     "rows",
     "spent_so_far",
-    "verify",
 ]
 
 Row: TypeAlias = dict[str, Any]
@@ -38,6 +38,8 @@ APPLICATION_ID = int.from_bytes(b"dscr", "big")
 
 GENESIS = "0" * 64
 """The hash before the first entry."""
+
+_AT_A_TIME = 5000  # entries that one step of a check reads
 
 _COLUMNS = (
     "number",
@@ -142,13 +144,15 @@ def spent_so_far(row: Row) -> PrivacyLoss:
     return PrivacyLoss(Fraction(row["spent_epsilon"]), Fraction(row["spent_delta"]))
 
 
-def rows(connection: sqlite3.Connection, where: str, *parameters: object) -> Iterator[Row]:
-    """The entries that satisfy `where` (columns as ``e.name``), oldest first, each checked against its hash.
+def rows(connection: sqlite3.Connection, where: str, *parameters: object, limit: int = -1) -> Iterator[Row]:
+    """The entries that satisfy `where` (columns as ``e.name``), oldest first, each checked against its hash;
+    at most `limit` unless that is negative.
 
     Raises:
         Damage: for one that does not match.
     """
-    for values in connection.execute(f"{_SELECT} WHERE {where} ORDER BY e.number", parameters):
+    sql = f"{_SELECT} WHERE {where} ORDER BY e.number LIMIT ?"
+    for values in connection.execute(sql, (*parameters, limit)):
         yield _checked(values)
 
 
@@ -183,42 +187,68 @@ def append(connection: sqlite3.Connection, row: Row) -> int:
     return number
 
 
-def verify(connection: sqlite3.Connection, head: str | None) -> str:
-    """Check the file, the table's guards, every hash, every running total; give the newest hash.
+class Check:
+    """A check of the whole ledger, some entries at a time: entries never change, so it needs no lasting view,
+    which would keep the journal from being emptied.
 
     Args:
         head: a hash that the chain must contain, if any.
-
-    Raises:
-        Damage: with what is wrong first.
     """
-    if connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
-        raise Damage("the file's pages contradict each other")
-    if _guards(connection) != _expected_guards():
-        raise Damage("the tables, indexes or triggers of the file were changed")
-    nothing = (PrivacyLoss(Fraction(0)), 0)
-    totals: dict[str, PrivacyLoss] = {}
-    standing: defaultdict[str, tuple[PrivacyLoss, int]] = defaultdict(lambda: nothing)
-    current, found = GENESIS, head in (None, GENESIS)
-    for count, row in enumerate(rows(connection, "TRUE"), start=1):
-        if row["number"] != count:
-            raise Damage(f"entry {count} is missing")
-        source, (spent, queries) = row["source"], standing[row["source"]]
+
+    def __init__(self, head: str | None) -> None:
+        self.newest = GENESIS
+        self._head = head
+        self._found = head in (None, GENESIS)
+        self._count = 0
+        self._totals: dict[str, PrivacyLoss] = {}
+        self._standing: defaultdict[str, tuple[PrivacyLoss, int]] = defaultdict(
+            lambda: (PrivacyLoss(Fraction(0)), 0)
+        )
+
+    def file(self, connection: sqlite3.Connection) -> None:
+        """Check what stands around the entries: the file's pages, the table, its indexes and triggers.
+
+        Raises:
+            Damage: with what is wrong first.
+        """
+        if connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+            raise Damage("the file's pages contradict each other")
+        if _guards(connection) != _expected_guards():
+            raise Damage("the tables, indexes or triggers of the file were changed")
+
+    def some(self, connection: sqlite3.Connection) -> bool:
+        """Check the next entries: each hash, and that the totals add up. Whether there may be more; at the
+        end, the head must have been met.
+
+        Raises:
+            Damage: with what is wrong first.
+        """
+        before = self._count
+        for row in rows(connection, "e.number > ?", before, limit=_AT_A_TIME):
+            try:
+                self._one(row)
+            except (TypeError, ValueError, ZeroDivisionError):
+                raise Damage(f"entry {row['number']} holds what is not a number") from None
+        if self._count == before and not self._found:
+            raise Damage("the given head is not among its entries: it was cut, rolled back or replaced")
+        return self._count > before
+
+    def _one(self, row: Row) -> None:
+        self._count += 1
+        if row["number"] != self._count:
+            raise Damage(f"entry {self._count} is missing")
+        source, (spent, queries) = row["source"], self._standing[row["source"]]
         if row["kind"] in ("budget", "raise"):
-            totals[source] = amount(row)
+            self._totals[source] = amount(row)
         elif row["kind"] == "debit":
-            spent += amount(row)
-            queries += 1
-            if source not in totals or not totals[source].covers(spent):
-                raise Damage(f"entry {count} spends more than its budget")
+            spent, queries = spent + amount(row), queries + 1
+            if source not in self._totals or not self._totals[source].covers(spent):
+                raise Damage(f"entry {self._count} spends more than its budget")
         if (spent, queries) != (spent_so_far(row), row["queries"]):
-            raise Damage(f"entry {count} does not add up with those before it")
-        standing[source] = spent, queries
-        current = row["hash"]
-        found = found or current == head
-    if not found:
-        raise Damage("the given head is not among its entries: it was cut, rolled back or replaced")
-    return current
+            raise Damage(f"entry {self._count} does not add up with those before it")
+        self._standing[source] = spent, queries
+        self.newest = row["hash"]
+        self._found = self._found or self.newest == self._head
 
 
 def _guards(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
