@@ -11,8 +11,10 @@ import resource
 import signal
 import sqlite3
 import sys
+import tempfile  # noqa: F401  (needed for a new ledger, and out of reach once rights are given up)
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import Ledger
@@ -47,20 +49,26 @@ def race(path: str, budget: str) -> None:
 
 
 def die(path: str, step: str) -> None:
-    """Debit and release, but SIGKILL itself right before the statement number `step` from the opening on."""
-    left = [int(step)]
+    """Debit and release, but SIGKILL itself at step number `step`: there is one before every statement, one
+    after every COMMIT, one before every close."""
+    left = int(step)
+
+    def one_step() -> None:
+        nonlocal left
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
 
     class Mortal(sqlite3.Connection):
-        def execute(self, *arguments: object) -> sqlite3.Cursor:  # type: ignore[override]
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            left[0] -= 1
-            return super().execute(*arguments)  # type: ignore[arg-type]
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:  # type: ignore[override]
+            one_step()
+            cursor = super().execute(sql, *parameters)
+            if sql == "COMMIT":
+                one_step()
+            return cursor
 
         def close(self) -> None:
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            left[0] -= 1
+            one_step()
             super().close()
 
     connect = sqlite3.connect

@@ -242,6 +242,8 @@ class Store:
             raise LedgerError(
                 self._thing, f"is damaged or was tampered with: {damage}", hint=_OWNER_CHECK
             ) from None
+        except UnicodeDecodeError:  # so broken that even SQLite's message about it is not text
+            raise LedgerError(self._thing, "is damaged or was tampered with", hint=_OWNER_CHECK) from None
         except sqlite3.Error as error:
             raise self._explain(error) from None
         except OSError as error:
