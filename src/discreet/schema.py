@@ -81,9 +81,9 @@ OTHER = Type(Kind.OTHER)
 _NAMES: dict[str, Type] = {
     **dict.fromkeys(("BOOLEAN", "BOOL"), BOOLEAN),
     **dict.fromkeys(
-        "TINYINT SMALLINT INTEGER INT BIGINT INT8 INT16 INT32 INT64 UTINYINT USMALLINT UINTEGER LONG".split(),
-        INTEGER,
+        ("TINYINT", "SMALLINT", "INTEGER", "INT", "BIGINT", "INT8", "INT16", "INT32", "INT64", "LONG"), INTEGER
     ),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UINT8", "UINT16", "UINT32"), INTEGER),
     **dict.fromkeys(("HUGEINT", "UBIGINT", "UINT64", "INT128"), HUGE),
     **dict.fromkeys(("DOUBLE", "FLOAT", "REAL", "FLOAT8", "FLOAT4", "FLOAT32", "FLOAT64"), FLOAT),
     **dict.fromkeys(("VARCHAR", "TEXT", "STRING", "CHAR", "UUID", "ENUM"), TEXT),

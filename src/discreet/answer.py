@@ -1,0 +1,188 @@
+"""What leaves: noisy values with their intervals, what they cost, and what is left. No exact total is here."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from discreet.exact import decimal_text
+from discreet.plan import Measurement, Plan, PlannedOutput
+from discreet.privacy import RELATION, PrivacyLoss
+from discreet.query import Scalar
+
+__all__ = ["Answer", "AnswerColumn", "Value", "describe_measurement", "plain"]
+
+Value = Scalar | float
+
+
+@dataclass(frozen=True)
+class AnswerColumn:
+    """One column of an answer.
+
+    Attributes:
+        name: as the query named it.
+        described: what it is, in the words of SQL ("COUNT(*)").
+        values: one value a group, in the order of the keys.
+        low, high: the ends of the interval; None for key columns.
+    """
+
+    name: str
+    described: str
+    values: tuple[Value, ...]
+    low: tuple[int | float, ...] | None = None
+    high: tuple[int | float, ...] | None = None
+
+    @property
+    def is_key(self) -> bool:
+        return self.low is None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A private answer.
+
+    Attributes:
+        columns: keys and statistics, in the order of the query.
+        confidence: of the intervals. They cover the noise, not the clipping.
+        cost: what the query cost; None where no ledger was asked.
+        left: what is left of the budget afterwards; likewise.
+        entry: the number of the ledger's entry.
+        details: the plan in plain values: unit, relation, limits, measurements with their scales.
+    """
+
+    columns: tuple[AnswerColumn, ...]
+    confidence: Fraction
+    cost: PrivacyLoss
+    left: PrivacyLoss | None
+    entry: int | None
+    details: dict[str, Any] = field(repr=False)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the query cost."""
+        return self.cost.epsilon
+
+    def __len__(self) -> int:
+        """How many groups."""
+        return len(self.columns[0].values)
+
+    def __getitem__(self, name: str) -> tuple[Value, ...]:
+        """A column's values by its name.
+
+        Raises:
+            KeyError: no such column.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column.values
+        raise KeyError(name)
+
+    def rows(self) -> Iterator[dict[str, Value]]:
+        """One row a group: each statistic under its name, `<name>_low` and `<name>_high` beside it."""
+        for i in range(len(self)):
+            row: dict[str, Value] = {}
+            for column in self.columns:
+                row[column.name] = column.values[i]
+                if column.low is not None and column.high is not None:
+                    row[f"{column.name}_low"] = column.low[i]
+                    row[f"{column.name}_high"] = column.high[i]
+            yield row
+
+    def to_dicts(self) -> list[dict[str, Value]]:
+        """The rows as a list of dictionaries; keys and dates as Python values."""
+        return list(self.rows())
+
+    def report(self) -> dict[str, Any]:
+        """Everything about the answer as plain JSON values: what a reader must know to use and to check it."""
+        return {
+            "rows": [{name: plain(value) for name, value in row.items()} for row in self.rows()],
+            "confidence": decimal_text(self.confidence),
+            "intervals": "cover the noise, exactly; they do not cover what clipping to bounds and limits changed",
+            "epsilon": decimal_text(self.cost.epsilon),
+            "delta": decimal_text(self.cost.delta, digits=30),
+            "left": None
+            if self.left is None
+            else {
+                "epsilon": decimal_text(self.left.epsilon),
+                "delta": decimal_text(self.left.delta, digits=30),
+            },
+            "ledger_entry": self.entry,
+            **self.details,
+        }
+
+    def __str__(self) -> str:
+        from discreet.formats import as_table
+
+        return as_table(self)
+
+    def __repr__(self) -> str:
+        names = ", ".join(column.name for column in self.columns)
+        return f"<Answer of {len(self)} groups: {names}; epsilon {decimal_text(self.epsilon)}>"
+
+
+def plain(value: Value) -> Any:
+    """A key or statistic as a JSON value: dates as ISO text, decimals as numbers."""
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value
+
+
+def describe_measurement(measurement: Measurement, name: str) -> dict[str, Any]:
+    """A measurement as plain JSON values. Exact numbers are text."""
+    scale = measurement.scale
+    described: dict[str, Any] = {
+        "measured": name,
+        "mechanism": "discrete Laplace",
+        "sensitivity": str(measurement.sensitivity),
+        "epsilon": str(measurement.epsilon),
+        "scale": str(scale),
+        "one_unit_is": str(measurement.unit_value),
+        "scale_in_the_answer": float(scale * measurement.unit_value),
+    }
+    if measurement.grid is not None:
+        bounds = measurement.grid.bounds
+        described["bounds"] = [decimal_text(bounds.lower), decimal_text(bounds.upper)]
+        described["grid_step"] = str(measurement.grid.step)
+    return described
+
+
+_WORDS = {
+    "count": "count of rows",
+    "sum": "sum",
+    "centred_sum": "sum around the centre of the bounds",
+    "unit_count": "count of units",
+}
+
+
+def details_of(plan: Plan) -> dict[str, Any]:
+    """A plan as plain JSON values, for reports and the ledger."""
+    from discreet.expressions import Field
+
+    described = []
+    for measurement in plan.measurements:
+        name = _WORDS[measurement.statistic]
+        if isinstance(measurement.expression, Field):
+            link = "where present: " if measurement.statistic == "count" else "of "
+            name += f", {link}{measurement.expression.name}"
+        described.append(describe_measurement(measurement, name))
+    return {
+        "source": plan.registration.source,
+        "query": plan.text,
+        "privacy_unit": plan.unit.text,
+        "relation": RELATION,
+        "limits": plan.limits(),
+        "keys": [{"name": key.name, "listed": len(key.values)} for key in plan.keys],
+        "statistics": [_statistic(output) for output in plan.outputs if output.function != "key"],
+        "measurements": described,
+        "digest": plan.digest,
+    }
+
+
+def _statistic(output: PlannedOutput) -> dict[str, Any]:
+    return {"name": output.name, "asked": output.described, "from_measurements": list(output.sources)}

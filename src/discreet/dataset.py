@@ -1,0 +1,377 @@
+"""A registered source with its unit, limits and ledger: what `discreet.open` gives, and the command line uses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.bounds import parse_bounds
+from discreet.errors import RefusedError, UsageError
+from discreet.exact import (
+    parse_confidence,
+    parse_delta,
+    parse_epsilon,
+    parse_positive_integer,
+    parse_rational,
+)
+from discreet.ledger import Balance, Entry, Ledger, default_path
+from discreet.plan import Plan, Request
+from discreet.planning import make_plan
+from discreet.privacy import PrivacyLoss
+from discreet.query import Name, Node, Options, Query
+from discreet.schema import Registration
+from discreet.sql import parse, parse_expression
+
+if TYPE_CHECKING:
+    from discreet.answer import Answer
+    from discreet.estimate import Estimate
+
+__all__ = ["Dataset", "open_source"]
+
+
+class Dataset:
+    """A private table that can be asked. Made by `discreet.open`; its `repr` shows no data.
+
+    Attributes:
+        registration: names and types of its columns, as stored at registration.
+        notice: one line, if this very opening registered the source; else "".
+    """
+
+    def __init__(
+        self,
+        registration: Registration,
+        ledger: Ledger,
+        *,
+        version: int,
+        name: str,
+        unit: str | None,
+        row_level: bool,
+        max_contributions: object,
+        max_groups_contributed: object,
+        frame: object = None,
+        notice: str = "",
+    ) -> None:
+        self.registration = registration
+        self.notice = notice
+        self._ledger, self._version, self._name, self._frame = ledger, version, name, frame
+        self._unit, self._row_level = unit, row_level
+        self._limits = {
+            "max_contributions": max_contributions,
+            "max_groups_contributed": max_groups_contributed,
+        }
+
+    def __repr__(self) -> str:
+        unit = "one row" if self._row_level else self._unit or "not set"
+        return f"<Dataset {self._name}: {len(self.registration.schema.columns)} columns, privacy unit {unit}>"
+
+    @property
+    def ledger_path(self) -> Path:
+        """Where the ledger lies."""
+        return self._ledger.path
+
+    def query(
+        self,
+        sql: str,
+        *,
+        epsilon: object = None,
+        delta: object = None,
+        keys: Mapping[str, Any] | None = None,
+        bounds: Mapping[str, Any] | None = None,
+        max_contributions: object = None,
+        max_groups_contributed: object = None,
+        confidence: object = "0.95",
+        analyst: str = "",
+    ) -> Answer:
+        """A private answer. Its whole cost is debited, durably, before the data is read.
+
+        Args:
+            sql: a SELECT over this one table, which is called ``data`` or by its file's name.
+            epsilon: the whole cost of the query, unless its OPTIONS say it.
+            delta: not used yet: 0.
+            keys: for each grouping column or alias, the list of its public values; None is the missing key.
+            bounds: for each summed or averaged column (or alias), ``(lower, upper)``.
+            max_contributions: rows one unit may weigh; None for what `open` said.
+            max_groups_contributed: groups one unit may weigh in COUNT(DISTINCT unit).
+            confidence: of the intervals.
+            analyst: who asks, for the ledger's history.
+
+        Raises:
+            UsageError, RefusedError: the query as it stands is not answered; nothing was read or charged.
+            BudgetError: too little is left; nothing was read or charged.
+            EngineError: the engine failed; the cost stays spent.
+        """
+        from discreet.engines.duckdb import DuckDBEngine
+        from discreet.release import release
+
+        plan = self.plan(
+            sql,
+            epsilon=epsilon,
+            delta=delta,
+            keys=keys,
+            bounds=bounds,
+            max_contributions=max_contributions,
+            max_groups_contributed=max_groups_contributed,
+        )
+        engine = DuckDBEngine(self.registration, self._frame)
+        level = parse_confidence(confidence)
+        return release(plan, self._ledger, engine, level, version=self._version, analyst=analyst)
+
+    def estimate(
+        self,
+        sql: str,
+        *,
+        epsilon: object = None,
+        delta: object = None,
+        keys: Mapping[str, Any] | None = None,
+        bounds: Mapping[str, Any] | None = None,
+        max_contributions: object = None,
+        max_groups_contributed: object = None,
+        confidence: object = "0.95",
+    ) -> Estimate:
+        """What the query of the same arguments would cost, and the error to expect. Reads no data, costs nothing.
+
+        Raises:
+            UsageError, RefusedError: as `query`.
+        """
+        from discreet.estimate import estimate
+
+        plan = self.plan(
+            sql,
+            epsilon=epsilon,
+            delta=delta,
+            keys=keys,
+            bounds=bounds,
+            max_contributions=max_contributions,
+            max_groups_contributed=max_groups_contributed,
+        )
+        balance = self.balance()
+        return estimate(plan, balance.left if balance else None, parse_confidence(confidence))
+
+    def plan(
+        self,
+        sql: str,
+        *,
+        epsilon: object = None,
+        delta: object = None,
+        keys: Mapping[str, Any] | None = None,
+        bounds: Mapping[str, Any] | None = None,
+        max_contributions: object = None,
+        max_groups_contributed: object = None,
+    ) -> Plan:
+        """The plan of a query, from the stored schema alone."""
+        query = parse(sql)
+        self._check_relation(query)
+        options = query.options
+        loss = _one_of("epsilon", epsilon, options.epsilon)
+        if loss is None:
+            raise UsageError("epsilon", "is required: it says how much privacy the query costs", hint="0.5 is usual")
+        if parse_delta(_one_of("delta", delta, options.delta) or 0) > 0:
+            raise RefusedError("delta", "is for groups chosen from the data, which are not available yet")
+        rows = _one_of("max_contributions", max_contributions, options.max_contributions)
+        groups = _one_of("max_groups_contributed", max_groups_contributed, options.max_groups_contributed)
+        request = Request(
+            epsilon=parse_epsilon(loss),
+            unit=self._unit_nodes(options),
+            max_contributions=self._limit("max_contributions", rows),
+            max_groups_contributed=self._limit("max_groups_contributed", groups),
+            keys=_mapping("keys", keys),
+            bounds={
+                name: parse_bounds(value, f"bounds of {name!r}") for name, value in _mapping("bounds", bounds).items()
+            },
+        )
+        return make_plan(query, self.registration, request)
+
+    def balance(self) -> Balance | None:
+        """The budget's total, what is spent and what is left; None while there is no budget."""
+        return self._ledger.balance(self.registration.source)
+
+    def history(self) -> tuple[Entry, ...]:
+        """The ledger's entries of this source, oldest first."""
+        return self._ledger.history(self.registration.source)
+
+    def set_budget(self, total: object) -> None:
+        """Set the source's total epsilon, for good, for this privacy unit.
+
+        Raises:
+            UsageError: another total or another unit is in force.
+        """
+        if not self._row_level and self._unit is None:
+            raise UsageError("budget", "belongs to a privacy unit", hint="say --unit COLUMN, or --row-level")
+        loss = PrivacyLoss(parse_epsilon(total, name="budget"))
+        self._ledger.set_budget(self.registration.source, loss, unit=self.unit_text())
+
+    def unit_text(self) -> str:
+        """The privacy unit in its canonical wording, by which the ledger tells units apart.
+
+        Raises:
+            UsageError: no unit was given, or it names an unknown column.
+        """
+        from discreet.planning import unit_of
+
+        return unit_of(self._unit_nodes(Options()), self.registration.schema).text
+
+    def _unit_nodes(self, options: Options) -> tuple[Node, ...] | None:
+        from discreet.planning import unit_of
+
+        declared, schema = self._unit, self.registration.schema
+        if options.privacy_unit is not None:
+            if self._row_level:
+                raise UsageError("privacy_unit_column", "is set, but the source was opened at row level")
+            written = self._nodes(options.privacy_unit, "privacy_unit_column")
+            if declared is not None and unit_of(written, schema) != unit_of(
+                self._nodes(declared, "privacy unit"), schema
+            ):
+                # The unit is the owner's: a query can repeat it, not replace it.
+                rule = f"must be the source's privacy unit, {declared}"
+                raise UsageError("privacy_unit_column", rule, options.privacy_unit)
+            return written
+        if self._row_level:
+            return None
+        if declared is None:
+            raise UsageError(
+                "privacy unit",
+                "is required: which column says whose row it is?",
+                hint="--unit COLUMN (Python: privacy_unit=), or --row-level (row_level=True) if each row is one person",
+            )
+        return self._nodes(declared, "privacy unit")
+
+    def _nodes(self, text: str, thing: str) -> tuple[Node, ...]:
+        """A column's plain name (blanks and all), else a list of expressions."""
+        if self.registration.schema.position(text) is not None:
+            return (Name((text,)),)
+        return parse_expression(text, thing)
+
+    def _limit(self, name: str, asked: object) -> int | None:
+        """The analyst may narrow the owner's limit, never widen it."""
+        declared = self._limits[name]
+        own = None if declared is None else parse_positive_integer(name, declared)
+        if asked is None:
+            return own
+        number = parse_positive_integer(name, asked)
+        if own is not None and number > own:
+            raise UsageError(name, f"must be at most {own}, as the source was opened with", number)
+        return number
+
+    def _check_relation(self, query: Query) -> None:
+        if query.relation not in ("data", self._name):
+            names = "data" if self._name == "data" else f"data or {self._name}"
+            raise UsageError("FROM", f"the table is called {names}", query.relation)
+
+
+def _one_of(name: str, argument: object, written: str | None) -> object:
+    """The argument or what OPTIONS says; both only if they agree."""
+    if argument is None or written is None:
+        return written if argument is None else argument
+    if parse_rational(name, argument) != parse_rational(name, written):
+        raise UsageError(name, "is given twice, with two values", f"{argument} and {written}")
+    return argument
+
+
+def _mapping(name: str, value: object) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise UsageError(name, "must be a dictionary from column names", value)
+    return value
+
+
+def open_source(
+    source: object,
+    *,
+    privacy_unit: str | None = None,
+    row_level: bool = False,
+    max_contributions: object = None,
+    max_groups_contributed: object = None,
+    budget: object = None,
+    ledger: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    types: Mapping[str, str] | None = None,
+) -> Dataset:
+    """Open a private source: a file, or a pandas, Polars or Arrow table.
+
+    The first opening registers it: it reads the whole source once, and stores names and types in the ledger as
+    the owner's disclosure. Later ones use what is stored.
+
+    Args:
+        source: a path to a CSV, TSV, JSON lines or Parquet file (plain or .gz), or a data frame.
+        privacy_unit: who is protected: a column, or several expressions with commas ("actor, DATE(time)").
+        row_level: instead, each row is its own unit.
+        max_contributions: how many rows one unit may weigh, over all groups.
+        max_groups_contributed: how many groups one unit may weigh in COUNT(DISTINCT unit).
+        budget: the source's total epsilon; sets it for good the first time.
+        ledger: the ledger's file; None for DISCREET_LEDGER, else the user's state folder.
+        name: what a data frame is called (required for one).
+        types: for columns whose type is to be another than the one found, its name.
+
+    Raises:
+        SourceError: the source cannot be read or registered.
+        UsageError: an argument is not valid, or contradicts what is stored.
+        LedgerError: the ledger cannot be used.
+    """
+    from discreet import sources
+
+    if not isinstance(row_level, bool):
+        raise UsageError("row_level", "must be True or False", row_level)
+    if row_level and privacy_unit is not None:
+        raise UsageError("privacy unit", "and row level exclude each other", privacy_unit)
+    if privacy_unit is not None and (not isinstance(privacy_unit, str) or not privacy_unit.strip()):
+        raise UsageError("privacy unit", "must be a column name, or several with commas between", privacy_unit)
+    book = Ledger(default_path() if ledger is None else Path(ledger))
+    is_path = isinstance(source, str | os.PathLike)
+    if is_path:
+        location = sources.locate(source)  # type: ignore[arg-type]
+        identity, known_as = location.source, name or location.name
+    else:
+        if not name:
+            raise UsageError("name", "is required for a data frame: the ledger knows it by that", hint='name="visits"')
+        identity, known_as = f"frame:{name}", name
+    registration = book.registration(identity)
+    version, notice = book.version(identity), ""
+    if registration is None or not is_path:
+        made = (
+            sources.register(location, types=types or {})
+            if is_path
+            else sources.register_frame(source, name or "", types=types or {})
+        )
+        if registration is not None and made.schema != registration.schema:
+            rule = "has other columns or types than when it was registered"
+            raise UsageError(f"data frame {name!r}", rule, hint="give the new table a name of its own")
+        if registration is None:
+            version = book.register(made, first=True)
+            notice = f"registered {known_as}: {len(made.schema.columns)} columns, read whole, types stored"
+        registration = book.registration(identity) or made
+    elif types:
+        _check_types(registration, types)
+    dataset = Dataset(
+        registration,
+        book,
+        version=version,
+        name=known_as,
+        unit=privacy_unit,
+        row_level=row_level,
+        max_contributions=max_contributions,
+        max_groups_contributed=max_groups_contributed,
+        frame=None if is_path else source,
+        notice=notice,
+    )
+    if privacy_unit is not None or row_level:
+        dataset.unit_text()  # an unknown column is told now, not at the first query
+    if budget is not None:
+        dataset.set_budget(budget)
+    return dataset
+
+
+def _check_types(registration: Registration, types: Mapping[str, str]) -> None:
+    """Types are fixed at registration; saying them again is fine, changing them is not."""
+    from discreet.schema import parse_type
+
+    for column, name in types.items():
+        position = registration.schema.position(column)
+        if position is None:
+            raise UsageError("types", "names an unknown column", column)
+        stored = registration.schema.columns[position].type
+        if parse_type(name, thing=f"type of {column!r}") != stored:
+            hint = "register it anew under another ledger"
+            raise UsageError(f"type of {column!r}", f"was registered as {stored}", name, hint)

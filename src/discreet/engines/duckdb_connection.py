@@ -1,0 +1,67 @@
+"""An in-memory DuckDB connection whose answers depend on the data alone, and that leaves nothing behind.
+
+DuckDB is imported when the first connection is made, so that ``discreet --help`` stays quick.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["connect"]
+
+
+@contextmanager
+def connect(*, threads: int | None = None, memory_limit: str | None = None) -> Iterator[DuckDBPyConnection]:
+    """A connection for one piece of work; closed, and its spill folder removed, at the end of the block.
+
+    - the session's zone is UTC, whatever the machine says;
+    - no extension is installed or loaded by a query (nothing is ever downloaded), no secret is read;
+    - names in SQL never mean Python variables of the caller;
+    - no progress bar: its length would tell how many rows there are;
+    - rows that do not fit into memory spill to a folder only this user can enter.
+
+    Args:
+        threads: at most so many threads; None leaves it to DuckDB (all cores).
+        memory_limit: such as ``"1GB"``; None leaves it to DuckDB (80 % of the machine's memory).
+
+    Raises:
+        OSError: if no temporary folder can be made.
+    """
+    import duckdb
+
+    # mkdtemp makes the folder with mode 0700. A process that is killed leaves it behind, empty or with
+    # spilled rows; the README says so.
+    spill = tempfile.mkdtemp(prefix="discreet-")
+    try:
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "allow_persistent_secrets": False,
+            "python_enable_replacements": False,
+            "temp_directory": spill,
+            # Nothing here depends on the order of rows; keeping it would only cost memory.
+            "preserve_insertion_order": False,
+        }
+        if threads is not None:
+            config["threads"] = threads
+        if memory_limit is not None:
+            config["memory_limit"] = memory_limit
+        connection = duckdb.connect(":memory:", config=config)
+        try:
+            connection.execute("SET enable_progress_bar = false")
+            connection.execute("SET TimeZone = 'UTC'")
+            # Without it a filter may be pushed into Parquet statistics that leave NaN out.
+            connection.execute("SET parquet_can_have_nan = true")
+            yield connection
+        finally:
+            connection.close()
+    finally:
+        shutil.rmtree(spill, ignore_errors=True)

@@ -1,0 +1,141 @@
+"""Look ahead: what a query will cost and how far its answers will be off. Reads no data, charges nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from discreet.answer import details_of
+from discreet.estimators import half_width, pair_quantile
+from discreet.exact import decimal_text
+from discreet.plan import Plan, PlannedOutput
+from discreet.privacy import PrivacyLoss
+
+__all__ = ["Estimate", "Expected", "estimate"]
+
+EXAMPLE_SIZES = (100, 1_000, 10_000)
+"""Group sizes for which the error of an average is told: it shrinks as the group grows."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What to expect of one statistic.
+
+    Attributes:
+        name, described: as in the query.
+        epsilon: the share of the query's epsilon that its measurements take.
+        scale: of the Laplace noise on the total, in the answer's units (for an average, of the sum around the
+            centre of the bounds).
+        half_width: the answer is within this of the exact value, with the given confidence; None for an
+            average, whose error depends on the group's size.
+        by_size: for an average, the half-width at most, for groups of `EXAMPLE_SIZES` rows.
+    """
+
+    name: str
+    described: str
+    epsilon: Fraction
+    scale: float
+    half_width: int | float | None
+    by_size: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The cost of a query and the error to expect, from its plan alone.
+
+    Attributes:
+        cost: what the query will cost, whole.
+        left: what would be left of the budget; None while there is no budget.
+        confidence: of the half-widths.
+        groups: how many groups the answer will have.
+        statistics: one a statistic.
+        details: the plan in plain values.
+    """
+
+    cost: PrivacyLoss
+    left: PrivacyLoss | None
+    confidence: Fraction
+    groups: int
+    statistics: tuple[Expected, ...]
+    details: dict[str, Any] = field(repr=False)
+
+    def report(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "epsilon": decimal_text(self.cost.epsilon),
+            "delta": decimal_text(self.cost.delta, digits=30),
+            "left_after": None if self.left is None else decimal_text(self.left.epsilon),
+            "confidence": decimal_text(self.confidence),
+            "groups": self.groups,
+            "expected": [
+                {
+                    "name": s.name,
+                    "asked": s.described,
+                    "epsilon": str(s.epsilon),
+                    "scale": s.scale,
+                    "half_width": s.half_width,
+                    "half_width_by_group_size": {str(n): w for n, w in s.by_size.items()},
+                }
+                for s in self.statistics
+            ],
+            **self.details,
+        }
+
+    def __str__(self) -> str:
+        from discreet.formats import render_table
+
+        level = decimal_text(self.confidence * 100)
+        rows = []
+        for s in self.statistics:
+            shown = f"± {s.half_width:,.6g}" if s.half_width is not None else _sizes(s.by_size)
+            if isinstance(s.half_width, int):
+                shown = f"± {s.half_width:,}"
+            rows.append([s.name, s.described, decimal_text(s.epsilon), f"{s.scale:,.6g}", shown])
+        headers = ["name", "statistic", "epsilon", "scale", f"{level} % half-width"]
+        return render_table(headers, rows, [False, False, True, True, False])
+
+
+def _sizes(by_size: dict[int, float]) -> str:
+    return ", ".join(f"± {width:,.3g} for {n:,} rows" for n, width in by_size.items())
+
+
+def estimate(plan: Plan, left: PrivacyLoss | None, confidence: Fraction) -> Estimate:
+    """What to expect of a plan.
+
+    Args:
+        plan: the plan.
+        left: what is left of the budget before the query, if there is one.
+        confidence: of the half-widths.
+    """
+    after = None
+    if left is not None:
+        after = PrivacyLoss(left.epsilon - plan.loss.epsilon, left.delta - plan.loss.delta)
+    statistics = tuple(_expected(o, plan, confidence) for o in plan.outputs if o.function != "key")
+    return Estimate(plan.loss, after, confidence, plan.groups, statistics, details_of(plan))
+
+
+def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expected:
+    measurements = [plan.measurements[i] for i in output.sources]
+    first = measurements[0]
+    epsilon = sum((m.epsilon for m in measurements), Fraction(0))
+    scale = float(first.scale * first.unit_value)
+    by_size: dict[int, float] = {}
+    width: int | float | None
+    if output.function == "constant":
+        width = 0
+    elif output.function == "mean" and first.grid is not None:
+        # By `estimators._mean`: |s - (m - c) n| is at most the quantile of |X + (m - c) Y|, largest at a bound,
+        # where |m - c| is half the range. Divided by n, to first order, it is the half-width of the mean.
+        b = float(measurements[1].scale * measurements[1].unit_value)
+        half_range = float(first.grid.step * first.grid.width / 2)
+        quantile = pair_quantile(scale, half_range * b, float(confidence))
+        by_size = {n: min(quantile / n, 2 * half_range) for n in EXAMPLE_SIZES}
+        width = None
+    elif output.function == "sum_from_mean" and first.grid is not None:
+        b = float(measurements[1].scale * measurements[1].unit_value)
+        centre = abs(float(first.grid.step * (first.grid.lowest + first.grid.highest) / 2))
+        width = pair_quantile(scale, centre * b, float(confidence))
+    else:
+        width = half_width(first, confidence, whole=output.whole)
+    return Expected(output.name, output.described, epsilon, scale, width, by_size)

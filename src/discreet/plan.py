@@ -1,0 +1,193 @@
+"""The plan of a query: pure and complete before anything is read or charged.
+
+query + stored schema + request -> measurements with their sensitivities, scales and shares, the keys, the
+limits, the total cost, and a digest of all of it. A refusal made here costs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from discreet.expressions import Expression, canonical
+from discreet.grid import Grid
+from discreet.privacy import RELATION, PrivacyLoss
+from discreet.query import Bounds, Node, Scalar
+from discreet.schema import Registration
+
+__all__ = ["KeyColumn", "Measurement", "Plan", "PlannedOutput", "Request", "Unit"]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Who counts as one person: the rows that share the values of these expressions.
+
+    `expressions` is empty at row level, where each row is its own unit. Rows with a missing value in one of
+    them are dropped. `text` is the canonical wording, by which the ledger tells units apart.
+    """
+
+    text: str
+    expressions: tuple[Expression, ...]
+
+    @property
+    def row_level(self) -> bool:
+        return not self.expressions
+
+
+@dataclass(frozen=True)
+class Request:
+    """What comes with a query: its cost, its unit and limits, its keys and bounds; all public, all exact.
+
+    Attributes:
+        epsilon, delta: the whole cost of the query.
+        unit: expressions such as "actor" or "actor, DATE(time)"; None at row level.
+        max_contributions: the rows one unit may weigh, over all groups; None at row level.
+        max_groups_contributed: the groups one unit may weigh in COUNT(DISTINCT unit); None for the smaller of
+            `max_contributions` and the number of keys.
+        keys: for each grouping column or alias, its public values.
+        bounds: for columns or aliases, their declared bounds.
+    """
+
+    epsilon: Fraction
+    unit: tuple[Node, ...] | None
+    max_contributions: int | None = None
+    max_groups_contributed: int | None = None
+    delta: Fraction = Fraction(0)
+    keys: Mapping[str, object] = field(default_factory=dict)
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A grouping expression with its public keys, in order."""
+
+    name: str
+    expression: Expression
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One vector of exact integer totals, one total a group, that will meet noise once.
+
+    Attributes:
+        statistic: "count" (rows, or rows where `expression` is present), "sum", "centred_sum" or
+            "unit_count".
+        expression: the argument; None for COUNT(*) and for units.
+        grid: of a sum.
+        weight: S, what a row or pair within the limit weighs.
+        limit: C or G.
+        sensitivity: the L1 sensitivity of the vector, an exact integer; 0 only where the total is constant.
+        epsilon: this measurement's share.
+    """
+
+    statistic: str
+    expression: Expression | None
+    grid: Grid | None
+    weight: int
+    limit: int
+    sensitivity: int
+    epsilon: Fraction = Fraction(0)
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the discrete Laplace noise, in units of the integer totals."""
+        return self.sensitivity / self.epsilon
+
+    @property
+    def unit_value(self) -> Fraction:
+        """What one unit of the integer total is worth in the answer: 1 / S, step / S or step / (2 S)."""
+        if self.grid is None:
+            return Fraction(1, self.weight)
+        step = self.grid.step / 2 if self.statistic == "centred_sum" else self.grid.step
+        return step / self.weight
+
+    def canonical(self) -> Any:
+        """As plain JSON values."""
+        grid = self.grid and [str(self.grid.step), self.grid.lowest, self.grid.highest]
+        return [
+            self.statistic,
+            canonical(self.expression),
+            grid,
+            self.weight,
+            self.limit,
+            self.sensitivity,
+            str(self.epsilon),
+        ]
+
+
+@dataclass(frozen=True)
+class PlannedOutput:
+    """One column of the answer: a key column, or a statistic derived from one or two measurements.
+
+    Attributes:
+        name: the column's name.
+        function: "key", "count", "unit_count", "sum", "mean", "sum_from_mean" or "constant".
+        sources: the key column's place, or the measurements' places (for "mean": centred sum, count).
+        described: the statistic in the words of SQL, for people.
+        whole: the answer is a whole number.
+        constant: the value of a "constant", which no row can change.
+    """
+
+    name: str
+    function: str
+    sources: tuple[int, ...]
+    described: str
+    whole: bool = False
+    constant: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about a query that is decided before the data is read."""
+
+    registration: Registration
+    unit: Unit
+    max_contributions: int
+    max_groups_contributed: int
+    where: Expression | None
+    keys: tuple[KeyColumn, ...]
+    measurements: tuple[Measurement, ...]
+    outputs: tuple[PlannedOutput, ...]
+    loss: PrivacyLoss
+    text: str
+
+    @property
+    def groups(self) -> int:
+        """How many groups the answer has: the product of the key columns' sizes; 1 without groups."""
+        return prod(len(key.values) for key in self.keys)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over everything that fixes the law of the answer. The same digest, the same question."""
+        value = {
+            "source": self.registration.source,
+            "columns": [[column.name, str(column.type)] for column in self.registration.schema.columns],
+            "unit": [self.unit.text, [canonical(e) for e in self.unit.expressions]],
+            "relation": RELATION,
+            "limits": [self.max_contributions, self.max_groups_contributed],
+            "where": canonical(self.where),
+            "keys": [[k.name, canonical(k.expression), [_key_text(v) for v in k.values]] for k in self.keys],
+            "measurements": [m.canonical() for m in self.measurements],
+            "outputs": [[o.name, o.function, o.sources] for o in self.outputs],
+            "loss": [str(self.loss.epsilon), str(self.loss.delta)],
+        }
+        text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def limits(self) -> dict[str, Any]:
+        """The limits in force, as plain values for the ledger and the report."""
+        limits: dict[str, Any] = {"max_contributions": self.max_contributions}
+        if any(m.statistic == "unit_count" for m in self.measurements):
+            limits["max_groups_contributed"] = self.max_groups_contributed
+        return limits
+
+
+def _key_text(value: Scalar) -> list[str]:
+    return [type(value).__name__, str(value)]

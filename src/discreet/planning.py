@@ -1,0 +1,304 @@
+"""From a query to its plan: the only place that decides sensitivities, scales and shares.
+
+It sees the query, the stored schema and the request; it cannot see the data. A refusal here costs nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from fractions import Fraction
+from math import prod
+
+from discreet import sensitivity
+from discreet.binding import bind, bind_condition, bind_groupable, bind_number
+from discreet.errors import RefusedError, UsageError
+from discreet.exact import decimal_text
+from discreet.expressions import Expression, Field
+from discreet.grid import Grid, choose_grid
+from discreet.keys import MOST_KEYS, cast_keys
+from discreet.plan import KeyColumn, Measurement, Plan, PlannedOutput, Request, Unit
+from discreet.privacy import PrivacyLoss, split
+from discreet.query import Aggregate, Apply, Bounds, GroupKey, Node, Output, Query, aggregates_in
+from discreet.schema import Kind, Registration, Schema
+
+__all__ = ["make_plan", "unit_of"]
+
+LARGEST_SCALE = 2**110
+"""Noise is drawn in 128-bit integers; above this scale a plan is refused."""
+
+MOST_MEASUREMENTS = 200
+
+
+def make_plan(query: Query, registration: Registration, request: Request) -> Plan:
+    """Decide everything about a query from public facts.
+
+    Raises:
+        UsageError: an unknown name, a wrong type, a limit or key that is not valid.
+        RefusedError: the question cannot be answered privately as it stands.
+    """
+    schema = registration.schema
+    aliases = ("data", query.relation)
+    unit = unit_of(request.unit, schema)
+    keys = _keys(query, request, schema, aliases)
+    groups = prod(len(key.values) for key in keys)
+    if groups > MOST_KEYS:
+        raise UsageError("keys", f"of all grouping columns must multiply to at most {MOST_KEYS} groups", groups)
+    rows, pairs = _limits(request, unit, groups)
+    builder = _Measurements(schema, unit, rows, pairs, groups, request, aliases)
+    outputs = _outputs(query, keys, builder)
+    where = bind_condition(query.where, schema, aliases) if query.where is not None else None
+    shares = split(request.epsilon, [share for _, share in builder.found.values()])
+    measurements = tuple(
+        dataclasses.replace(m, epsilon=share) for (m, _), share in zip(builder.found.values(), shares, strict=True)
+    )
+    for measurement in measurements:
+        if measurement.scale > LARGEST_SCALE:
+            raise RefusedError(
+                "noise",
+                "would be too large to be of any use",
+                hint="raise epsilon, or lower the bounds and limits",
+            )
+    return Plan(
+        registration=registration,
+        unit=unit,
+        max_contributions=rows,
+        max_groups_contributed=pairs,
+        where=where,
+        keys=keys,
+        measurements=measurements,
+        outputs=outputs,
+        loss=PrivacyLoss(request.epsilon, request.delta),
+        text=query.text,
+    )
+
+
+def unit_of(nodes: tuple[Node, ...] | None, schema: Schema) -> Unit:
+    """The privacy unit, bound to the registered columns; None: each row is its own unit.
+
+    Raises:
+        UsageError: an unknown column, a float, a column named twice.
+    """
+    if nodes is None:
+        return Unit("one row", ())
+    expressions = tuple(bind_groupable(node, schema, "privacy unit") for node in nodes)
+    if len(set(expressions)) != len(expressions):
+        raise UsageError("privacy unit", "names the same column twice")
+    return Unit(", ".join(_unit_text(e) for e in expressions), expressions)
+
+
+def _unit_text(expression: Expression) -> str:
+    """Canonical wording, so that `actor` and `ACTOR` are one unit for the ledger."""
+    if isinstance(expression, Field):
+        plain = expression.name.replace("_", "").isalnum() and not expression.name[0].isdigit()
+        return expression.name if plain else '"' + expression.name.replace('"', '""') + '"'
+    inner = ", ".join(_unit_text(o) for o in getattr(expression, "operands", ()))
+    operator = str(getattr(expression, "operator", "")).removeprefix("to_").removeprefix("extract_")
+    return f"{operator.upper()}({inner})"
+
+
+def _limits(request: Request, unit: Unit, groups: int) -> tuple[int, int]:
+    """C and G. At row level both are 1: a row stands in one group."""
+    if unit.row_level:
+        for name in ("max_contributions", "max_groups_contributed"):
+            if (getattr(request, name) or 1) != 1:
+                raise UsageError(name, "is always 1 at row level: each row is its own unit", getattr(request, name))
+        return 1, 1
+    if request.max_contributions is None:
+        raise UsageError(
+            "max_contributions",
+            "is required with a privacy unit: it says how many rows one person may weigh, over all groups; the "
+            "noise grows with it, and a person with more rows is scaled down to it",
+            hint="for a log with usually under 20 rows a person: --max-contributions 20",
+        )
+    rows = request.max_contributions
+    pairs = min(rows, groups) if request.max_groups_contributed is None else request.max_groups_contributed
+    # More groups than there are cannot be touched: the smaller limit is the same promise with less noise.
+    return rows, min(pairs, groups)
+
+
+def _keys(query: Query, request: Request, schema: Schema, aliases: tuple[str, ...]) -> tuple[KeyColumn, ...]:
+    remaining = dict(request.keys)
+    columns: list[KeyColumn] = []
+    for group in query.groups:
+        expression = bind_groupable(group.node, schema, f"GROUP BY {group.name}", aliases)
+        names = [group.name, expression.name] if isinstance(expression, Field) else [group.name]
+        given = [name for name in dict.fromkeys(names) if name in remaining]
+        if len(given) > 1:
+            raise UsageError(f"keys of {group.name!r}", "are given twice, by column and by alias")
+        if given:
+            values = cast_keys(remaining.pop(given[0]), expression.type, group.name)
+        else:
+            raise _unknown_keys(group)
+        columns.append(KeyColumn(group.name, expression, values))
+    if remaining:
+        name = next(iter(remaining))
+        grouped = ", ".join(group.name for group in query.groups) or "nothing"
+        raise UsageError("keys", f"must name a grouping column; this query groups by {grouped}", name)
+    return tuple(columns)
+
+
+def _unknown_keys(group: GroupKey) -> RefusedError:
+    return RefusedError(
+        f"GROUP BY {group.name}",
+        "has no public list of keys, and a key that only one person has would give that person away",
+        hint=f"(1) list the keys: --keys {group.name}=A,B,C; (2) keep only what you can list, with WHERE and no "
+        "GROUP BY; (3) groups chosen from the data with a delta are not available yet",
+    )
+
+
+class _Measurements:
+    """The minimal set of measurements that the outputs need: each is measured once, and costs once."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        unit: Unit,
+        rows: int,
+        pairs: int,
+        groups: int,
+        request: Request,
+        aliases: tuple[str, ...],
+    ) -> None:
+        self.schema, self.unit, self.aliases = schema, unit, aliases
+        self.rows, self.pairs, self.groups = rows, pairs, groups
+        self.declared = {self._bounds_key(name): bounds for name, bounds in request.bounds.items()}
+        self.found: dict[str, tuple[Measurement, Fraction]] = {}
+
+    def _bounds_key(self, name: str) -> str:
+        """Bounds may be declared for a column by any accepted spelling, or for an output's alias."""
+        position = self.schema.position(name)
+        return name if position is None else self.schema.columns[position].name
+
+    def add(self, measurement: Measurement, share: Fraction) -> int:
+        """Its place among the measurements; asked twice, it is measured once, at the larger share."""
+        key = json.dumps(measurement.canonical())
+        known = self.found.get(key)
+        self.found[key] = (measurement, max(share, known[1]) if known else share)
+        if len(self.found) > MOST_MEASUREMENTS:
+            raise UsageError("query", f"must need at most {MOST_MEASUREMENTS} measurements")
+        return list(self.found).index(key)
+
+    def count(self, expression: Expression | None, share: Fraction) -> int:
+        weight = sensitivity.row_weight(row_level=self.unit.row_level)
+        bound = sensitivity.of_count(self.rows, weight)
+        return self.add(Measurement("count", expression, None, weight, self.rows, bound), share)
+
+    def sum(self, expression: Expression, grid: Grid, share: Fraction) -> int:
+        weight = sensitivity.row_weight(row_level=self.unit.row_level)
+        bound = sensitivity.of_sum(self.rows, weight, grid)
+        return self.add(Measurement("sum", expression, grid, weight, self.rows, bound), share)
+
+    def centred_sum(self, expression: Expression, grid: Grid, share: Fraction) -> int:
+        weight = sensitivity.row_weight(row_level=self.unit.row_level)
+        bound = sensitivity.of_centred_sum(self.rows, weight, grid)
+        return self.add(Measurement("centred_sum", expression, grid, weight, self.rows, bound), share)
+
+    def unit_count(self, share: Fraction) -> int:
+        # Where a unit can touch no more groups than the limit, its weight is never cut (`of_unit_count`).
+        weight = 1 if self.pairs >= self.groups else sensitivity.row_weight(row_level=False)
+        bound = sensitivity.of_unit_count(self.pairs, weight)
+        return self.add(Measurement("unit_count", None, None, weight, self.pairs, bound), share)
+
+    def summand(self, aggregate: Aggregate, alias: str) -> tuple[Expression, Grid]:
+        """The argument of a SUM or AVG, and its grid."""
+        function = aggregate.function.upper()
+        if aggregate.argument is None:
+            raise UsageError(function, "takes a column")
+        expression = bind_number(aggregate.argument, self.schema, function, self.aliases)
+        bounds = self.bounds_of(aggregate, expression, alias)
+        shown = expression.name if isinstance(expression, Field) else alias
+        return expression, choose_grid(expression.type, bounds, f"{function} of {shown!r}")
+
+    def bounds_of(self, aggregate: Aggregate, expression: Expression, alias: str) -> Bounds:
+        """Declared bounds: beside the aggregate, else for the alias, else for the column."""
+        names = [alias, expression.name] if isinstance(expression, Field) else [alias]
+        declared = [self.declared[name] for name in names if name in self.declared]
+        found = aggregate.bounds or (declared[0] if declared else None)
+        if found is not None:
+            return found
+        name = expression.name if isinstance(expression, Field) else alias
+        function = aggregate.function.upper()
+        raise RefusedError(
+            f"{function} of {name!r}",
+            "needs declared bounds: without them one person's value could be anything, and no noise would hide it",
+            hint=f"add --bounds {name}=0..100 (the range you know it has, not the data's own minimum and maximum), "
+            f"or write {function}(x, contribution_bounds_per_row => (0, 100))",
+        )
+
+
+def _outputs(query: Query, keys: tuple[KeyColumn, ...], builder: _Measurements) -> tuple[PlannedOutput, ...]:
+    if not any(any(aggregates_in(output.node)) for output in query.outputs):
+        raise RefusedError(
+            "SELECT",
+            "has no aggregate, and would show the private rows themselves",
+            hint="ask for COUNT(*), SUM(x), AVG(x) or COUNT(DISTINCT unit)",
+        )
+    # A sum beside an average of the same column and bounds is derived from the average's two measurements.
+    averaged = {
+        builder.summand(output.node, output.name)
+        for output in query.outputs
+        if isinstance(output.node, Aggregate) and output.node.function == "avg"
+    }
+    return tuple(_one_output(output, keys, builder, averaged) for output in query.outputs)
+
+
+def _one_output(
+    output: Output,
+    keys: tuple[KeyColumn, ...],
+    builder: _Measurements,
+    averaged: set[tuple[Expression, Grid]],
+) -> PlannedOutput:
+    node, thing = output.node, f"output {output.name!r}"
+    if isinstance(node, Aggregate):
+        if node.function in ("sum", "avg"):
+            return _sum_or_mean(output.name, node, builder, averaged)
+        return _count(output.name, node, builder)
+    if isinstance(node, Apply) and any(aggregates_in(node)):
+        hint = "ask for the aggregates and compute afterwards: that is free"
+        raise RefusedError(thing, "computes with aggregates, which is not available yet", hint=hint)
+    expression = bind(node, builder.schema, builder.aliases)
+    for place, key in enumerate(keys):
+        if key.expression == expression:
+            return PlannedOutput(output.name, "key", (place,), key.name)
+    raise RefusedError(
+        thing, "must be an aggregate or stand in GROUP BY", hint="add it to GROUP BY, and list its --keys"
+    )
+
+
+def _count(name: str, node: Aggregate, builder: _Measurements) -> PlannedOutput:
+    if node.argument is None:
+        return PlannedOutput(name, "count", (builder.count(None, node.share),), "COUNT(*)", whole=True)
+    expression = bind(node.argument, builder.schema, builder.aliases)
+    shown = expression.name if isinstance(expression, Field) else "expression"
+    if node.function == "count":
+        place = builder.count(expression, node.share)
+        return PlannedOutput(name, "count", (place,), f"COUNT({shown})", whole=True)
+    if builder.unit.expressions != (expression,):
+        hint = f"the privacy unit is {builder.unit.text}"
+        raise RefusedError(f"COUNT(DISTINCT {shown})", "is answered for the privacy unit only", hint=hint)
+    place = builder.unit_count(node.share)
+    return PlannedOutput(name, "unit_count", (place,), f"COUNT(DISTINCT {shown})", whole=True)
+
+
+def _sum_or_mean(
+    name: str, node: Aggregate, builder: _Measurements, averaged: set[tuple[Expression, Grid]]
+) -> PlannedOutput:
+    expression, grid = builder.summand(node, name)
+    function = node.function.upper()
+    shown = expression.name if isinstance(expression, Field) else "expression"
+    bounds = grid.bounds
+    described = f"{function}({shown}), bounds {decimal_text(bounds.lower)}..{decimal_text(bounds.upper)}"
+    whole = expression.type.kind is Kind.INTEGER and grid.step.denominator == 1
+    if node.function == "avg" and grid.width == 0:
+        # Equal bounds: the mean is the bound, whatever the rows. The rows are counted, to have a cost to name.
+        count = builder.count(expression, node.share)
+        return PlannedOutput(name, "constant", (count,), described, constant=bounds.lower)
+    if grid.largest == 0:
+        raise RefusedError(f"{function} of {shown!r}", "is always 0 between these bounds", hint="declare wider bounds")
+    if grid.width > 0 and (expression, grid) in averaged:
+        sources = (builder.centred_sum(expression, grid, node.share), builder.count(expression, node.share))
+        if node.function == "avg":
+            return PlannedOutput(name, "mean", sources, described)
+        return PlannedOutput(name, "sum_from_mean", sources, described, whole)
+    return PlannedOutput(name, "sum", (builder.sum(expression, grid, node.share),), described, whole)

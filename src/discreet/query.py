@@ -1,0 +1,141 @@
+"""What an analyst asks, as a frozen value: the same whether it was written as SQL or in Python.
+
+Names are still names here: nothing has been looked up in a schema, nothing has been read.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+__all__ = [
+    "Aggregate",
+    "Apply",
+    "Bounds",
+    "Constant",
+    "GroupKey",
+    "Name",
+    "Node",
+    "Options",
+    "Output",
+    "Query",
+    "Scalar",
+    "aggregates_in",
+]
+
+Scalar: TypeAlias = None | bool | int | Decimal | str | datetime.date | datetime.datetime
+"""A constant that may stand in a query or among the public keys. There are no floats: 0.1 is a Decimal."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column, by name or by path (`userIdentity.arn` is two parts)."""
+
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A literal value."""
+
+    value: Scalar
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A function or operator of the allow-list applied to row expressions ("eq", "and", "extract", ...)."""
+
+    function: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Declared, public bounds of an aggregate's whole argument: lower <= upper, exact."""
+
+    lower: Fraction
+    upper: Fraction
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A statistic over the rows of a group.
+
+    Attributes:
+        function: "count", "count_distinct", "sum" or "avg".
+        argument: the row expression; None for COUNT(*).
+        bounds: declared beside the aggregate, if they were.
+        share: the weight of this aggregate when the query's epsilon is divided.
+    """
+
+    function: str
+    argument: Node | None = None
+    bounds: Bounds | None = None
+    share: Fraction = Fraction(1)
+
+
+Node: TypeAlias = Name | Constant | Apply | Aggregate
+
+
+@dataclass(frozen=True)
+class Output:
+    """One column of the answer."""
+
+    name: str
+    node: Node
+
+
+@dataclass(frozen=True)
+class GroupKey:
+    """One grouping expression and what it is called."""
+
+    name: str
+    node: Node
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the OPTIONS clause said, as it was written; None where it said nothing."""
+
+    epsilon: str | None = None
+    delta: str | None = None
+    privacy_unit: str | None = None
+    max_contributions: str | None = None
+    max_groups_contributed: str | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question over one private relation.
+
+    Attributes:
+        relation: the name in FROM.
+        outputs: the columns of the answer, in order: group keys and aggregates.
+        where: the filter, a boolean row expression.
+        groups: the grouping expressions, in order.
+        options: what the query itself says of budget and limits.
+        text: what the analyst wrote, for the ledger's history.
+    """
+
+    relation: str
+    outputs: tuple[Output, ...]
+    where: Node | None = None
+    groups: tuple[GroupKey, ...] = ()
+    options: Options = field(default_factory=Options)
+    text: str = ""
+
+
+def aggregates_in(node: Node) -> Iterator[Aggregate]:
+    """Every aggregate inside an expression, in order."""
+    if isinstance(node, Aggregate):
+        yield node
+    elif isinstance(node, Apply):
+        for argument in node.arguments:
+            yield from aggregates_in(argument)

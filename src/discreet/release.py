@@ -1,0 +1,130 @@
+"""Plan, debit, look, draw: the only legal order, in one place.
+
+A comment after each step says what is in hand, and whether it is still private.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from fractions import Fraction
+
+from discreet.answer import Answer, AnswerColumn, Value, details_of
+from discreet.engines.engine import Engine
+from discreet.entropy import Entropy, SystemEntropy
+from discreet.errors import DiscreetError, EngineError, SourceError
+from discreet.estimators import estimate_output
+from discreet.laplace.limbs import Int128Array
+from discreet.laplace.mechanism import LaplaceMechanism
+from discreet.ledger import Failure, Ledger
+from discreet.plan import Measurement, Plan
+from discreet.relational import compile_plan
+
+__all__ = ["release"]
+
+
+def release(
+    plan: Plan,
+    ledger: Ledger,
+    engine: Engine,
+    confidence: Fraction,
+    *,
+    version: int,
+    analyst: str = "",
+    entropy: Entropy | None = None,
+) -> Answer:
+    """Answer a planned query.
+
+    Args:
+        plan: complete: every sensitivity, scale and share is in it.
+        ledger: where the cost is debited before the engine starts.
+        engine: runs the plan's statement.
+        confidence: of the intervals.
+        version: of the registration that the plan was made from.
+        analyst: who asks, for the history.
+        entropy: a scripted source, in tests only; None for the operating system's.
+
+    Raises:
+        BudgetError: the budget does not allow it; nothing was read or charged.
+        LedgerError: the debit could not be made durable; nothing was read.
+        EngineError: the engine failed; the cost stays spent.
+    """
+    statement = compile_plan(plan)
+    # In hand: the plan and its statement, made from public facts. Nothing private.
+    entry = ledger.debit(
+        plan.registration.source,
+        plan.loss,
+        unit=plan.unit.text,
+        query=plan.text,
+        digest=plan.digest,
+        limits=plan.limits(),
+        analyst=analyst,
+        version=version,
+    )
+    # The cost is on the disk. From here on nothing is refunded.
+    try:
+        totals = engine.run(statement)
+        # In hand: exact integer totals, PRIVATE. Nothing may look at them but the mechanism.
+        noisy = add_noise(plan.measurements, totals, entropy or SystemEntropy())
+        del totals
+        # In hand: noisy totals. Their release is epsilon-differentially private; all below is post-processing.
+        answer = _answer(plan, noisy, confidence, ledger, entry)
+        ledger.record_release(entry, answer.report())
+    except BaseException as error:
+        # The debit stands whether or not its outcome can be written; the first error is the one to tell.
+        with contextlib.suppress(DiscreetError):
+            ledger.record_failure(entry, _reason(error))
+        raise
+    return answer
+
+
+def add_noise(
+    measurements: tuple[Measurement, ...], totals: tuple[Int128Array, ...], entropy: Entropy
+) -> tuple[Int128Array, ...]:
+    """Each vector of exact totals plus discrete Laplace noise of its measurement's scale.
+
+    The vector of measurement i has L1 sensitivity s_i (`sensitivity`), so adding independent noise of scale
+    s_i / epsilon_i to each entry is epsilon_i-differentially private (Dwork and Roth 2014, theorem 3.6), and all
+    together cost the sum of the epsilon_i, which is the query's epsilon exactly (theorem 3.16; `privacy.split`).
+    """
+    return tuple(
+        LaplaceMechanism(measurement.sensitivity, measurement.epsilon).release_limbs(total, entropy)
+        for measurement, total in zip(measurements, totals, strict=True)
+    )
+
+
+def _reason(error: BaseException) -> Failure:
+    if isinstance(error, KeyboardInterrupt):
+        return Failure.INTERRUPTED
+    if isinstance(error, SourceError):
+        return Failure.SOURCE
+    if isinstance(error, EngineError):
+        return Failure.ENGINE
+    return Failure.INTERNAL
+
+
+def _answer(plan: Plan, noisy: tuple[Int128Array, ...], confidence: Fraction, ledger: Ledger, entry: int) -> Answer:
+    columns: list[AnswerColumn] = []
+    for output in plan.outputs:
+        if output.function == "key":
+            columns.append(AnswerColumn(output.name, output.described, _key_values(plan, output.sources[0])))
+            continue
+        estimate = estimate_output(output, plan.measurements, noisy, confidence)
+        columns.append(AnswerColumn(output.name, output.described, estimate.values, estimate.low, estimate.high))
+    balance = ledger.balance(plan.registration.source)
+    return Answer(
+        columns=tuple(columns),
+        confidence=confidence,
+        cost=plan.loss,
+        left=balance.left if balance else None,
+        entry=entry,
+        details=details_of(plan),
+    )
+
+
+def _key_values(plan: Plan, place: int) -> tuple[Value, ...]:
+    """The key column's value for each group: keys in row-major order, the last column fastest."""
+    inner = 1
+    for key in plan.keys[place + 1 :]:
+        inner *= len(key.values)
+    values: list[Value] = [value for value in plan.keys[place].values for _ in range(inner)]
+    return tuple(values * (plan.groups // len(values)))

@@ -1,0 +1,73 @@
+"""L1 sensitivities, one function a statistic, each with its derivation; exact integers throughout.
+
+Neighbours: two tables that differ by all rows of one privacy unit (`privacy.RELATION`). A *measurement* is
+the vector of exact integer totals over all groups; its sensitivity is the largest L1 distance between the
+vectors of neighbours. The Laplace mechanism with scale sensitivity / epsilon is epsilon-differentially
+private (Dwork, McSherry, Nissim, Smith 2006, "Calibrating noise to sensitivity in private data analysis";
+Dwork and Roth 2014, theorem 3.6). With discrete Laplace noise on integer totals: for neighbours with totals f
+and f', P(output = y | f) / P(output = y | f') is the product over groups of q^(|y_g - f_g| - |y_g - f'_g|),
+q = exp(-epsilon / sensitivity), which is at most q^-|f - f'|_1 <= e^epsilon by the triangle inequality (Ghosh,
+Roughgarden, Sundararajan 2012, "Universally utility-maximizing privacy mechanisms").
+
+**Weights.** Let unit u have N rows left after the filter and the matching of keys, S = `grid.WEIGHT`, and C
+the limit. Each of its rows gets the integer weight
+
+    w = S               if N <= C,
+    w = floor(S C / N)  if N > C.
+
+(1)  N w <= S C:  in the first case N S <= C S, in the second N floor(S C / N) <= N (S C / N) = S C.
+
+The weight of u's rows depends on u's rows alone. So removing u from the table takes exactly u's own terms
+out of each total and changes nothing else.
+"""
+
+from __future__ import annotations
+
+from discreet.grid import WEIGHT, Grid
+
+__all__ = ["of_centred_sum", "of_count", "of_sum", "of_unit_count", "row_weight"]
+
+
+def row_weight(*, row_level: bool) -> int:
+    """S for the rows of a unit within its limit.
+
+    At row level each unit is one row, N = C = 1 always, so the weight is never cut and 1 will do.
+    """
+    return 1 if row_level else WEIGHT
+
+
+def of_count(limit: int, weight: int) -> int:
+    """Of COUNT(*) and COUNT(x): the total of a group is the sum of the weights of its counted rows.
+
+    Unit u's rows fall into groups, each row into one at most; over all groups its terms add up to at most
+    N w <= S C by (1). Reached by N = C rows.
+    """
+    return weight * limit
+
+
+def of_sum(limit: int, weight: int, grid: Grid) -> int:
+    """Of SUM(x): the total is the sum of w q with integers |q| <= B = `grid.largest`.
+
+    Over all groups u's terms have size at most sum over its rows of w |q| <= N w B <= S C B by (1). Reached
+    by N = C rows at the bound of size B.
+    """
+    return weight * limit * grid.largest
+
+
+def of_centred_sum(limit: int, weight: int, grid: Grid) -> int:
+    """Of the sum around the centre of the bounds: the total is the sum of w (2 q - qL - qU).
+
+    With qL <= q <= qU:  -(qU - qL) <= 2 q - qL - qU <= qU - qL, so a row's value has size at most
+    `grid.width`, and u's terms at most N w (qU - qL) <= S C (qU - qL) by (1). Reached at either bound.
+    """
+    return weight * limit * grid.width
+
+
+def of_unit_count(limit: int, weight: int) -> int:
+    """Of COUNT(DISTINCT privacy unit): the total of a group is the sum of the weights of the units in it.
+
+    Here u has M distinct (unit, group) pairs in place of N rows and the limit is `max_groups_contributed`;
+    (1) holds with M for N: M w <= S G. Without groups M <= 1. Where G is at least the number of groups the
+    weight is never cut and 1 will do for S.
+    """
+    return weight * limit

@@ -1,0 +1,290 @@
+"""SQL text to a `Query`: BigQuery's differential-privacy dialect, parsed by sqlglot, converted by allow-list.
+
+Only what is converted here by name gets through: every node, and every argument of every node, must be
+known, otherwise the query is refused with what to write instead. Nothing is looked up in a schema yet.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from discreet.errors import RefusedError, UsageError
+from discreet.query import GroupKey, Node, Options, Output, Query
+from discreet.sql_expressions import AGGREGATE_NAMES, convert, default_name
+
+__all__ = ["parse"]
+
+LONGEST_TEXT = 50_000
+MOST_TOKENS = 20_000
+
+
+class Dialect(DuckDB):
+    """DuckDB's syntax, with BigQuery's backticks and named arguments (`=>`) on aggregates."""
+
+    class Tokenizer(DuckDB.Tokenizer):
+        IDENTIFIERS = ['"', "`"]  # noqa: RUF012 - sqlglot's own convention
+
+    class Parser(DuckDBParser):
+        # Without an entry a function is parsed as a plain call, which may carry any named argument.
+        FUNCTIONS = {  # noqa: RUF012
+            name: builder for name, builder in DuckDBParser.FUNCTIONS.items() if name not in AGGREGATE_NAMES
+        }
+
+
+# What may stand in a SELECT beside the parts that are read below, and why each is not answered.
+_PRIVATE_INSTEAD = "Ask for COUNT, SUM or AVG over the rows of the table itself."
+_CLAUSES: dict[str, tuple[str, str, str]] = {
+    "joins": ("JOIN", "a row of another table can multiply one person's rows", "Join before registering."),
+    "laterals": ("LATERAL", "it can multiply one person's rows", _PRIVATE_INSTEAD),
+    "with_": ("WITH (a common table expression)", "only one plain SELECT is read so far", _PRIVATE_INSTEAD),
+    "having": ("HAVING", "it is not available yet", "Filter the answer afterwards: that is free."),
+    "qualify": ("QUALIFY", "window functions compare private rows", _PRIVATE_INSTEAD),
+    "windows": ("WINDOW", "window functions compare private rows", _PRIVATE_INSTEAD),
+    "distinct": ("SELECT DISTINCT", "the distinct values are private rows", "Use GROUP BY with --keys."),
+    "order": ("ORDER BY", "it is not available yet", "Sort the answer afterwards: that is free."),
+    "limit": ("LIMIT", "it is not available yet", "Cut the answer afterwards: that is free."),
+    "offset": ("OFFSET", "it is not available yet", "Cut the answer afterwards: that is free."),
+    "sample": ("a sample", "the sampling would need its own privacy proof", "Leave it out."),
+    "pivots": ("PIVOT", "its columns come from the data", "Use GROUP BY with --keys."),
+    "into": ("INTO", "a query writes nothing", "Use -o FILE."),
+    "locks": ("FOR UPDATE", "a query writes nothing", "Leave it out."),
+}
+_IGNORED = {"kind", "hint", "match", "operation_modifiers"}
+
+
+def parse(text: str) -> Query:
+    """The query that `text` asks.
+
+    Args:
+        text: one SELECT, with or without ``WITH DIFFERENTIAL_PRIVACY OPTIONS (...)``.
+
+    Raises:
+        UsageError: the text is not SQL, or is not one statement.
+        RefusedError: a construct that cannot be answered privately; names it and what to write instead.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise UsageError("query", "must be a SELECT statement", hint='for example "SELECT COUNT(*) FROM data"')
+    if len(text) > LONGEST_TEXT or "\x00" in text:
+        raise UsageError("query", f"must be at most {LONGEST_TEXT} characters, without NUL")
+    try:
+        statement, options = _parse_statement(text)
+        return _convert_select(statement, options, text)
+    except RecursionError:
+        # Caught here, at the only entrance: sqlglot and the conversion both recurse along the text's nesting.
+        raise UsageError("query", "is nested too deeply") from None
+
+
+def _parse_statement(text: str) -> tuple[exp.Expr, Options]:
+    dialect = Dialect()
+    logger = logging.getLogger("sqlglot")
+    disabled, logger.disabled = logger.disabled, True  # its warnings quote the query on stderr
+    try:
+        tokens = dialect.tokenize(text)
+        if len(tokens) > MOST_TOKENS:
+            raise UsageError("query", f"must have at most {MOST_TOKENS} words and signs")
+        tokens, options = _take_options(tokens)
+        statements = dialect.parser().parse(tokens, text)
+    except TokenError:
+        raise UsageError("query", "is not valid SQL: a quote or a comment is not closed") from None
+    except ParseError as error:
+        raise _syntax_error(error) from None
+    finally:
+        logger.disabled = disabled
+    if len(statements) != 1 or statements[0] is None:
+        raise UsageError("query", "must be exactly one statement", len(statements))
+    return statements[0], options
+
+
+def _syntax_error(error: ParseError) -> UsageError:
+    details = error.errors[0] if error.errors else {}
+    near, line, column = details.get("highlight"), details.get("line"), details.get("col")
+    where = f" near {near!r} (line {line}, column {column})" if near else ""
+    return UsageError("query", f"is not valid SQL{where}")
+
+
+def _take_options(tokens: list[Token]) -> tuple[list[Token], Options]:
+    """Take ``WITH DIFFERENTIAL_PRIVACY [OPTIONS (...)]`` off the tokens; sqlglot does not know the clause."""
+    for i in range(len(tokens) - 2):
+        words = [token.text.upper() for token in tokens[i : i + 3]]
+        if words == ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
+            end, options = i + 3, Options()
+            if end < len(tokens) and tokens[end].text.upper() == "OPTIONS":
+                end, options = _read_options(tokens, end + 1)
+            return tokens[: i + 1] + tokens[end:], options
+    return tokens, Options()
+
+
+_OPTION_FIELDS = {
+    "epsilon": "epsilon",
+    "delta": "delta",
+    "privacy_unit_column": "privacy_unit",
+    "max_contributions": "max_contributions",
+    "max_rows_contributed": "max_contributions",
+    "max_groups_contributed": "max_groups_contributed",
+}
+
+
+def _read_options(tokens: list[Token], start: int) -> tuple[int, Options]:
+    """Read ``( name = value, ... )``; gives the place after it."""
+    found: dict[str, str] = {}
+    depth, name, value, i = 0, "", "", start
+    example = "write OPTIONS(epsilon = 0.5, max_contributions = 20, privacy_unit_column = actor)"
+    if start >= len(tokens) or tokens[start].token_type != TokenType.L_PAREN:
+        raise UsageError("OPTIONS", "must be followed by parentheses", hint=example)
+    while i < len(tokens):
+        token = tokens[i]
+        kind = token.token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if (kind == TokenType.COMMA and depth == 1) or depth == 0:
+            if name or value:
+                _store_option(found, name, value, example)
+            name, value = "", ""
+            if depth == 0:
+                return i + 1, Options(**found)
+        elif i > start and kind == TokenType.EQ and depth == 1 and not name:
+            name, value = value.lower(), ""
+        elif i > start:
+            quoted = kind == TokenType.IDENTIFIER
+            value += '"' + token.text.replace('"', '""') + '"' if quoted else token.text
+        i += 1
+    raise UsageError("OPTIONS", "has no closing parenthesis", hint=example)
+
+
+def _store_option(found: dict[str, str], name: str, value: str, example: str) -> None:
+    if name not in _OPTION_FIELDS:
+        known = ", ".join(sorted(_OPTION_FIELDS))
+        raise UsageError("OPTIONS", f"knows only {known}", name or value, example)
+    field = _OPTION_FIELDS[name]
+    if field in found:
+        raise UsageError("OPTIONS", "names an option twice", name)
+    if not value:
+        raise UsageError(f"OPTIONS, {name}", "has no value", hint=example)
+    found[field] = value
+
+
+def _convert_select(statement: exp.Expr, options: Options, text: str) -> Query:
+    if not isinstance(statement, exp.Select):
+        if isinstance(statement, exp.SetOperation):
+            raise RefusedError("UNION", "one person could stand in both parts", hint=_PRIVATE_INSTEAD)
+        raise RefusedError("query", "only SELECT is answered", hint='for example "SELECT COUNT(*) FROM data"')
+    read = {"expressions", "from_", "where", "group"}
+    for name, value in statement.args.items():
+        if not value or name in read:
+            continue
+        if name in _CLAUSES:
+            construct, why, instead = _CLAUSES[name]
+            raise RefusedError(construct, why, hint=instead)
+        if name not in _IGNORED:
+            raise RefusedError(name.strip("_").upper(), "is not part of the dialect", hint=_PRIVATE_INSTEAD)
+    where = statement.args.get("where")
+    outputs = _outputs(statement.expressions)
+    return Query(
+        relation=_relation(statement.args.get("from_")),
+        outputs=outputs,
+        where=convert(where.this) if where else None,
+        groups=_groups(statement.args.get("group"), outputs),
+        options=options,
+        text=" ".join(text.split()),
+    )
+
+
+def _relation(clause: Any) -> str:
+    table = clause.this if clause else None
+    if table is None:
+        raise RefusedError("query", "has no FROM", hint='for example "SELECT COUNT(*) FROM data"')
+    if isinstance(table, exp.Subquery | exp.Select):
+        raise RefusedError("a subquery in FROM", "only the table itself is read so far", hint=_PRIVATE_INSTEAD)
+    extra = {k for k, v in table.args.items() if v and k not in ("this", "alias")}
+    if not isinstance(table, exp.Table) or extra or not isinstance(table.this, exp.Identifier):
+        raise RefusedError("FROM", "must name the one registered table", hint="call it data, or by its file's name")
+    return str(table.name)
+
+
+def _outputs(expressions: list[exp.Expr]) -> tuple[Output, ...]:
+    outputs: list[Output] = []
+    taken: set[str] = set()
+    for expression in expressions:
+        if isinstance(expression, exp.Star) or (
+            isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)
+        ):
+            raise RefusedError("SELECT *", "would show the private rows themselves", hint=_PRIVATE_INSTEAD)
+        if isinstance(expression, exp.Alias):
+            name, node = str(expression.alias), convert(expression.this)
+            if name in taken:
+                raise UsageError("SELECT", "gives two columns the same name", name, "choose another alias")
+        else:
+            node = convert(expression)
+            name = _free_name(default_name(node), taken)
+        taken.add(name)
+        outputs.append(Output(name, node))
+    return tuple(outputs)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    number = 2
+    while f"{name}_{number}" in taken:
+        number += 1
+    return f"{name}_{number}"
+
+
+def _groups(clause: Any, outputs: tuple[Output, ...]) -> tuple[GroupKey, ...]:
+    """The grouping expressions: written out, by an output's alias or place, or ALL."""
+    from discreet.query import Aggregate, Constant, Name, aggregates_in
+
+    if clause is None:
+        return ()
+    for name, value in clause.args.items():
+        if value and name not in ("expressions", "all"):
+            construct = name.upper().replace("_", " ")
+            why = "one person would stand in every total as well as in its parts"
+            raise RefusedError(construct, why, hint="ask for each grouping in a query of its own")
+    plain = [output for output in outputs if not any(aggregates_in(output.node))]
+    if clause.args.get("all"):
+        return tuple(GroupKey(output.name, output.node) for output in plain)
+    by_name = {output.name: output for output in plain}
+    keys: list[GroupKey] = []
+    for expression in clause.expressions:
+        node = convert(expression)
+        output: Output | None = None
+        if isinstance(node, Constant):
+            place = node.value
+            if not isinstance(place, int) or isinstance(place, bool) or not 1 <= place <= len(outputs):
+                raise UsageError("GROUP BY", f"a place must be from 1 to {len(outputs)}", str(place))
+            output = outputs[place - 1]
+        elif isinstance(node, Name) and len(node.parts) == 1 and node.parts[0] in by_name:
+            output = by_name[node.parts[0]]
+        else:
+            output = next((o for o in plain if o.node == node), None)
+        key = GroupKey(output.name, output.node) if output else GroupKey(default_name(node), node)
+        if isinstance(key.node, Aggregate) or any(aggregates_in(key.node)):
+            raise RefusedError("GROUP BY", "an aggregate cannot be a group key", key.name)
+        if key in keys:
+            raise UsageError("GROUP BY", "names the same key twice", key.name)
+        keys.append(key)
+    return tuple(keys)
+
+
+def parse_expression(text: str, thing: str) -> tuple[Node, ...]:
+    """Row expressions from a list such as ``actor, DATE(time)`` (for `--unit`).
+
+    Raises:
+        UsageError: the text is not a list of expressions.
+    """
+    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_TEXT or "\x00" in text:
+        raise UsageError(thing, "must be a column name, or several with commas between", str(text))
+    try:
+        statement, _ = _parse_statement(f"SELECT {text}")
+        if not isinstance(statement, exp.Select) or {k for k, v in statement.args.items() if v} - {"expressions"}:
+            raise UsageError(thing, "must be a column name, or several with commas between", text)
+        return tuple(convert(e) for e in statement.expressions)
+    except RecursionError:
+        raise UsageError(thing, "is nested too deeply") from None
