@@ -185,7 +185,7 @@ def _column(values: object) -> NDArray[Any] | list[Any]:
     if hasattr(values, "columns") or hasattr(values, "column_names"):
         raise UsageError("values", "must be one column, not a table", type(values).__name__, example)
     dtype = getattr(values, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype != object and hasattr(values, "to_numpy"):
+    if isinstance(dtype, np.dtype) and dtype.kind != "O" and hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy())
     for to_list in ("to_pylist", "to_list", "tolist"):  # Arrow, Polars, pandas' own types: missing is None
         if hasattr(values, to_list):

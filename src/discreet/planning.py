@@ -6,28 +6,24 @@ It sees the query, the stored schema and the request; it cannot see the data. A 
 from __future__ import annotations
 
 import dataclasses
-import json
-from fractions import Fraction
 from math import prod
 
-from discreet import sensitivity
-from discreet.binding import bind, bind_condition, bind_groupable, bind_number
+from discreet.binding import bind, bind_condition, bind_groupable
 from discreet.errors import RefusedError, UsageError
 from discreet.exact import decimal_text
 from discreet.expressions import Expression, Field
-from discreet.grid import Grid, choose_grid
+from discreet.grid import Grid
 from discreet.keys import MOST_KEYS, cast_keys
-from discreet.plan import KeyColumn, Measurement, Plan, PlannedOutput, Request, Unit
+from discreet.measurements import Measurements
+from discreet.plan import KeyColumn, Plan, PlannedOutput, Request, Unit
 from discreet.privacy import PrivacyLoss, split
-from discreet.query import Aggregate, Apply, Bounds, GroupKey, Node, Output, Query, aggregates_in
+from discreet.query import Aggregate, Apply, GroupKey, Node, Output, Query, aggregates_in
 from discreet.schema import Kind, Registration, Schema
 
 __all__ = ["make_plan", "unit_of"]
 
 LARGEST_SCALE = 2**110
 """Noise is drawn in 128-bit integers; above this scale a plan is refused."""
-
-MOST_MEASUREMENTS = 200
 
 
 def make_plan(query: Query, registration: Registration, request: Request) -> Plan:
@@ -45,7 +41,7 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
     if groups > MOST_KEYS:
         raise UsageError("keys", f"of all grouping columns must multiply to at most {MOST_KEYS} groups", groups)
     rows, pairs = _limits(request, unit, groups)
-    builder = _Measurements(schema, unit, rows, pairs, groups, request, aliases)
+    builder = Measurements(schema, unit, rows, pairs, groups, request, aliases)
     outputs = _outputs(query, keys, builder)
     where = bind_condition(query.where, schema, aliases) if query.where is not None else None
     shares = split(request.epsilon, [share for _, share in builder.found.values()])
@@ -147,87 +143,7 @@ def _unknown_keys(group: GroupKey) -> RefusedError:
     )
 
 
-class _Measurements:
-    """The minimal set of measurements that the outputs need: each is measured once, and costs once."""
-
-    def __init__(
-        self,
-        schema: Schema,
-        unit: Unit,
-        rows: int,
-        pairs: int,
-        groups: int,
-        request: Request,
-        aliases: tuple[str, ...],
-    ) -> None:
-        self.schema, self.unit, self.aliases = schema, unit, aliases
-        self.rows, self.pairs, self.groups = rows, pairs, groups
-        self.declared = {self._bounds_key(name): bounds for name, bounds in request.bounds.items()}
-        self.found: dict[str, tuple[Measurement, Fraction]] = {}
-
-    def _bounds_key(self, name: str) -> str:
-        """Bounds may be declared for a column by any accepted spelling, or for an output's alias."""
-        position = self.schema.position(name)
-        return name if position is None else self.schema.columns[position].name
-
-    def add(self, measurement: Measurement, share: Fraction) -> int:
-        """Its place among the measurements; asked twice, it is measured once, at the larger share."""
-        key = json.dumps(measurement.canonical())
-        known = self.found.get(key)
-        self.found[key] = (measurement, max(share, known[1]) if known else share)
-        if len(self.found) > MOST_MEASUREMENTS:
-            raise UsageError("query", f"must need at most {MOST_MEASUREMENTS} measurements")
-        return list(self.found).index(key)
-
-    def count(self, expression: Expression | None, share: Fraction) -> int:
-        weight = sensitivity.row_weight(row_level=self.unit.row_level)
-        bound = sensitivity.of_count(self.rows, weight)
-        return self.add(Measurement("count", expression, None, weight, self.rows, bound), share)
-
-    def sum(self, expression: Expression, grid: Grid, share: Fraction) -> int:
-        weight = sensitivity.row_weight(row_level=self.unit.row_level)
-        bound = sensitivity.of_sum(self.rows, weight, grid)
-        return self.add(Measurement("sum", expression, grid, weight, self.rows, bound), share)
-
-    def centred_sum(self, expression: Expression, grid: Grid, share: Fraction) -> int:
-        weight = sensitivity.row_weight(row_level=self.unit.row_level)
-        bound = sensitivity.of_centred_sum(self.rows, weight, grid)
-        return self.add(Measurement("centred_sum", expression, grid, weight, self.rows, bound), share)
-
-    def unit_count(self, share: Fraction) -> int:
-        # Where a unit can touch no more groups than the limit, its weight is never cut (`of_unit_count`).
-        weight = 1 if self.pairs >= self.groups else sensitivity.row_weight(row_level=False)
-        bound = sensitivity.of_unit_count(self.pairs, weight)
-        return self.add(Measurement("unit_count", None, None, weight, self.pairs, bound), share)
-
-    def summand(self, aggregate: Aggregate, alias: str) -> tuple[Expression, Grid]:
-        """The argument of a SUM or AVG, and its grid."""
-        function = aggregate.function.upper()
-        if aggregate.argument is None:
-            raise UsageError(function, "takes a column")
-        expression = bind_number(aggregate.argument, self.schema, function, self.aliases)
-        bounds = self.bounds_of(aggregate, expression, alias)
-        shown = expression.name if isinstance(expression, Field) else alias
-        return expression, choose_grid(expression.type, bounds, f"{function} of {shown!r}")
-
-    def bounds_of(self, aggregate: Aggregate, expression: Expression, alias: str) -> Bounds:
-        """Declared bounds: beside the aggregate, else for the alias, else for the column."""
-        names = [alias, expression.name] if isinstance(expression, Field) else [alias]
-        declared = [self.declared[name] for name in names if name in self.declared]
-        found = aggregate.bounds or (declared[0] if declared else None)
-        if found is not None:
-            return found
-        name = expression.name if isinstance(expression, Field) else alias
-        function = aggregate.function.upper()
-        raise RefusedError(
-            f"{function} of {name!r}",
-            "needs declared bounds: without them one person's value could be anything, and no noise would hide it",
-            hint=f"add --bounds {name}=0..100 (the range you know it has, not the data's own minimum and maximum), "
-            f"or write {function}(x, contribution_bounds_per_row => (0, 100))",
-        )
-
-
-def _outputs(query: Query, keys: tuple[KeyColumn, ...], builder: _Measurements) -> tuple[PlannedOutput, ...]:
+def _outputs(query: Query, keys: tuple[KeyColumn, ...], builder: Measurements) -> tuple[PlannedOutput, ...]:
     if not any(any(aggregates_in(output.node)) for output in query.outputs):
         raise RefusedError(
             "SELECT",
@@ -246,7 +162,7 @@ def _outputs(query: Query, keys: tuple[KeyColumn, ...], builder: _Measurements) 
 def _one_output(
     output: Output,
     keys: tuple[KeyColumn, ...],
-    builder: _Measurements,
+    builder: Measurements,
     averaged: set[tuple[Expression, Grid]],
 ) -> PlannedOutput:
     node, thing = output.node, f"output {output.name!r}"
@@ -266,7 +182,7 @@ def _one_output(
     )
 
 
-def _count(name: str, node: Aggregate, builder: _Measurements) -> PlannedOutput:
+def _count(name: str, node: Aggregate, builder: Measurements) -> PlannedOutput:
     if node.argument is None:
         return PlannedOutput(name, "count", (builder.count(None, node.share),), "COUNT(*)", whole=True)
     expression = bind(node.argument, builder.schema, builder.aliases)
@@ -282,7 +198,7 @@ def _count(name: str, node: Aggregate, builder: _Measurements) -> PlannedOutput:
 
 
 def _sum_or_mean(
-    name: str, node: Aggregate, builder: _Measurements, averaged: set[tuple[Expression, Grid]]
+    name: str, node: Aggregate, builder: Measurements, averaged: set[tuple[Expression, Grid]]
 ) -> PlannedOutput:
     expression, grid = builder.summand(node, name)
     function = node.function.upper()

@@ -13,19 +13,17 @@ the aggregates' arguments:
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from math import prod
 
 from sqlglot import exp
 
-from discreet.expressions import Expression, Field, Literal, Operation, fields_in
-from discreet.grid import Grid
+from discreet.expressions import fields_in
 from discreet.plan import KeyColumn, Measurement, Plan
 from discreet.query import Scalar
-from discreet.schema import Kind, Type
+from discreet.rendering import BIGINT, HUGEINT, case, column, number, on_grid, present, render
+from discreet.schema import Type
 
 __all__ = ["KeyTable", "Result", "Statement", "compile_plan"]
 
@@ -123,7 +121,7 @@ class _Compiler:
             base = base.where(render(plan.where))
         rows = exp.select("*").from_(base.subquery("r"))
         for name in self.units:
-            rows = rows.where(_present(column(name)))
+            rows = rows.where(present(column(name)))
         if matched:
             for i, key in enumerate(plan.keys):
                 rows = rows.where(_listed(i, key))
@@ -141,7 +139,7 @@ class _Compiler:
 
     def _heavy(self, rows: exp.Select, limit: int, weight: int) -> exp.Select:
         count = exp.Count(this=exp.Star())
-        cut = exp.Cast(this=exp.IntDiv(this=number(weight * limit), expression=count), to=_BIGINT)
+        cut = exp.Cast(this=exp.IntDiv(this=number(weight * limit), expression=count), to=BIGINT)
         grouped = exp.select(*self.units, exp.alias_(cut, "w")).from_(rows.subquery("kept"))
         return grouped.group_by(*self.units).having(exp.GT(this=count.copy(), expression=number(limit)))
 
@@ -219,7 +217,7 @@ def _total(measurement: Measurement, place: int, weight: exp.Expr) -> exp.Expr:
     if measurement.grid is None:
         if measurement.expression is None:
             return exp.Sum(this=weight)
-        return exp.Sum(this=_case([(_present(column(f"x{place}", "rows")), weight)], number(0)))
+        return exp.Sum(this=case([(present(column(f"x{place}", "rows")), weight)], number(0)))
     value: exp.Expr = column(f"q{place}", "rows")
     size = measurement.grid.largest
     if measurement.statistic == "centred_sum":
@@ -228,73 +226,8 @@ def _total(measurement: Measurement, place: int, weight: exp.Expr) -> exp.Expr:
         value = exp.paren(exp.Sub(this=exp.Mul(this=number(2), expression=value), expression=number(centre)))
         size = 2 * size
     if measurement.weight * size >= 2**62:
-        value, weight = (exp.Cast(this=side, to=_HUGEINT) for side in (value, weight))
+        value, weight = (exp.Cast(this=side, to=HUGEINT) for side in (value, weight))
     return exp.Sum(this=exp.Mul(this=weight, expression=value))
-
-
-def on_grid(x: exp.Expr, type_: Type, grid: Grid) -> exp.Expr:
-    """q = floor(clamp(x) / step) as an integer surely within [lowest, highest]; NULL where x is NULL.
-
-    The value is clamped before it is scaled, so that scaling cannot overflow, and again as an integer at the
-    end: whatever rounding happened between, |q| <= B, on which the sensitivity rests.
-    """
-    wide = max(abs(grid.lowest), abs(grid.highest)) * grid.coarseness >= 2**62
-    if type_.kind is Kind.FLOAT:
-        low, high = (_double(float(b)) for b in (grid.bounds.lower, grid.bounds.upper))
-        factor = _double(float(1 / grid.step))
-        scaled = exp.Floor(this=exp.Mul(this=_clamp(x, low, high), expression=factor))
-        integer: exp.Expr = exp.TryCast(this=scaled, to=_BIGINT)
-    else:
-        integer = _exact_integer(x, type_, grid, _HUGEINT if wide else _BIGINT)
-    return _clamp(integer, number(grid.lowest), number(grid.highest))
-
-
-def _exact_integer(x: exp.Expr, type_: Type, grid: Grid, to: exp.DataType) -> exp.Expr:
-    """floor(clamp(x) * 10^places / coarseness) for whole numbers and decimals."""
-    low, high = _floor(grid.bounds.lower), -_floor(-grid.bounds.upper)
-    factor = 10**grid.places
-    if type_.kind is Kind.DECIMAL:
-        reach = 10 ** (type_.precision - type_.scale)  # a decimal column lies strictly within +-reach
-        low_literal = _decimal_literal(low, type_) if low > -reach else None
-        high_literal = _decimal_literal(high, type_) if high < reach else None
-        digits = len(str(max(abs(low), abs(high))))
-        narrow = _decimal_type(min(38, digits + type_.scale), type_.scale)
-        clamped = exp.TryCast(this=_clamp(x, low_literal, high_literal), to=narrow)
-        power = exp.Cast(this=exp.Literal.string(str(factor)), to=_decimal_type(grid.places + 1, 0))
-        scaled: exp.Expr = exp.TryCast(this=exp.Mul(this=clamped, expression=power), to=to)
-    else:
-        scaled = exp.Cast(this=_clamp(x, number(low), number(high)), to=to)
-        if factor > 1:
-            scaled = exp.Mul(this=scaled, expression=number(factor))
-    if grid.coarseness == 1:
-        return scaled
-    # Shifted to be non-negative first: integer division then rounds down on every engine.
-    base = grid.lowest * grid.coarseness
-    shifted = exp.paren(exp.Sub(this=scaled, expression=number(base)))
-    return exp.Add(this=exp.IntDiv(this=shifted, expression=number(grid.coarseness)), expression=number(grid.lowest))
-
-
-def _floor(x: object) -> int:
-    return x.numerator // x.denominator  # type: ignore[attr-defined,no-any-return]
-
-
-def _clamp(x: exp.Expr, low: exp.Expr | None, high: exp.Expr | None) -> exp.Expr:
-    """x between low and high; NULL stays NULL (`least` and `greatest` would turn it into a bound)."""
-    branches: list[tuple[exp.Expr, exp.Expr]] = [(exp.Is(this=x.copy(), expression=exp.Null()), exp.Null())]
-    if low is not None:
-        branches.append((exp.LTE(this=x.copy(), expression=low), low.copy()))
-    if high is not None:
-        branches.append((exp.GTE(this=x.copy(), expression=high), high.copy()))
-    return _case(branches, x.copy())
-
-
-def _case(branches: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr) -> exp.Case:
-    ifs = [exp.If(this=condition, true=value) for condition, value in branches]
-    return exp.Case(ifs=ifs, default=default)
-
-
-def _present(x: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Is(this=x, expression=exp.Null()))
 
 
 def _same_key(value: exp.Expr, place: int, key: KeyColumn) -> exp.Expr:
@@ -311,102 +244,5 @@ def _listed(place: int, key: KeyColumn) -> exp.Expr:
     keys = exp.select("k").from_(f"keys{place}")
     if None not in key.values:
         return exp.In(this=value, query=keys.subquery())
-    present = exp.In(this=value, query=keys.where(_present(column("k"))).subquery())
-    return exp.or_(present, exp.Is(this=value.copy(), expression=exp.Null()))
-
-
-def column(name: str, table: str | None = None) -> exp.Column:
-    """A column of one of our own tables."""
-    return exp.column(name, table=table)
-
-
-def number(value: int) -> exp.Expr:
-    """An integer constant."""
-    literal = exp.Literal.number(str(abs(value)))
-    return exp.paren(exp.Neg(this=literal)) if value < 0 else literal
-
-
-_BIGINT = exp.DataType.build("BIGINT")
-_HUGEINT = exp.DataType.build("INT128")
-_DOUBLE = exp.DataType.build("DOUBLE")
-
-
-def _decimal_type(precision: int, scale: int) -> exp.DataType:
-    return exp.DataType.build(f"DECIMAL({precision}, {scale})")
-
-
-def _decimal_literal(value: int, type_: Type) -> exp.Expr:
-    return exp.Cast(this=exp.Literal.string(str(value)), to=_decimal_type(type_.precision, type_.scale))
-
-
-def _double(value: float) -> exp.Expr:
-    return exp.Cast(this=exp.Literal.string(repr(value)), to=_DOUBLE)
-
-
-_COMPARISONS: dict[str, Callable[..., exp.Expr]] = {
-    "eq": exp.EQ,
-    "ne": exp.NEQ,
-    "lt": exp.LT,
-    "le": exp.LTE,
-    "gt": exp.GT,
-    "ge": exp.GTE,
-}
-
-
-def render(expression: Expression) -> exp.Expr:
-    """A row expression in the engine's words; total, as `expressions` promises."""
-    if isinstance(expression, Field):
-        return column(f"c{expression.position}")
-    if isinstance(expression, Literal):
-        return _literal(expression)
-    return _operation(expression)
-
-
-def _operation(operation: Operation) -> exp.Expr:
-    operands = [render(operand) for operand in operation.operands]
-    name = operation.operator
-    if name in _COMPARISONS:
-        return exp.paren(_COMPARISONS[name](this=operands[0], expression=operands[1]))
-    if name.startswith("extract_"):
-        part = exp.Var(this=name.removeprefix("extract_").upper())
-        return exp.Cast(this=exp.Extract(this=part, expression=operands[0]), to=_BIGINT)
-    match name:
-        case "and":
-            return exp.paren(exp.and_(*operands))
-        case "or":
-            return exp.paren(exp.or_(*operands))
-        case "not":
-            return exp.paren(exp.Not(this=exp.paren(operands[0])))
-        case "in":
-            return exp.paren(exp.In(this=operands[0], expressions=operands[1:]))
-        case "like":
-            return exp.paren(exp.Like(this=operands[0], expression=operands[1]))
-        case "is_null":
-            return exp.paren(exp.Is(this=operands[0], expression=exp.Null()))
-        case "to_date":
-            return exp.TryCast(this=operands[0], to=exp.DataType.build("DATE"))
-        case "to_timestamp":
-            return exp.TryCast(this=operands[0], to=exp.DataType.build("TIMESTAMP"))
-        case "to_float":
-            return exp.TryCast(this=operands[0], to=_DOUBLE)
-        case _:
-            raise AssertionError(f"no rendering for {name}")
-
-
-def _literal(literal: Literal) -> exp.Expr:
-    value, kind = literal.value, literal.type.kind
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if kind is Kind.INTEGER and isinstance(value, int):
-        return number(value)
-    if isinstance(value, str):
-        return exp.Literal.string(value)
-    if isinstance(value, datetime.datetime):
-        text, name = value.isoformat(sep=" "), "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMP"
-    elif isinstance(value, datetime.date):
-        text, name = value.isoformat(), "DATE"
-    elif isinstance(value, Decimal):
-        text, name = f"{value:f}", str(literal.type)
-    else:
-        raise AssertionError("a literal without a rendering")
-    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(name, dialect="duckdb"))
+    among = exp.In(this=value, query=keys.where(present(column("k"))).subquery())
+    return exp.or_(among, exp.Is(this=value.copy(), expression=exp.Null()))

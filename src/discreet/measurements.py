@@ -1,0 +1,99 @@
+"""The minimal set of measurements that a query's outputs need, with their sensitivities and shares."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+from discreet import sensitivity
+from discreet.binding import bind_number
+from discreet.errors import RefusedError, UsageError
+from discreet.expressions import Expression, Field
+from discreet.grid import Grid, choose_grid
+from discreet.plan import Measurement, Request, Unit
+from discreet.query import Aggregate, Bounds
+from discreet.schema import Schema
+
+__all__ = ["Measurements"]
+
+MOST_MEASUREMENTS = 200
+
+
+class Measurements:
+    """The minimal set of measurements that the outputs need: each is measured once, and costs once."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        unit: Unit,
+        rows: int,
+        pairs: int,
+        groups: int,
+        request: Request,
+        aliases: tuple[str, ...],
+    ) -> None:
+        self.schema, self.unit, self.aliases = schema, unit, aliases
+        self.rows, self.pairs, self.groups = rows, pairs, groups
+        self.declared = {self._bounds_key(name): bounds for name, bounds in request.bounds.items()}
+        self.found: dict[str, tuple[Measurement, Fraction]] = {}
+
+    def _bounds_key(self, name: str) -> str:
+        """Bounds may be declared for a column by any accepted spelling, or for an output's alias."""
+        position = self.schema.position(name)
+        return name if position is None else self.schema.columns[position].name
+
+    def add(self, measurement: Measurement, share: Fraction) -> int:
+        """Its place among the measurements; asked twice, it is measured once, at the larger share."""
+        key = json.dumps(measurement.canonical())
+        known = self.found.get(key)
+        self.found[key] = (measurement, max(share, known[1]) if known else share)
+        if len(self.found) > MOST_MEASUREMENTS:
+            raise UsageError("query", f"must need at most {MOST_MEASUREMENTS} measurements")
+        return list(self.found).index(key)
+
+    def count(self, expression: Expression | None, share: Fraction) -> int:
+        weight = sensitivity.row_weight(row_level=self.unit.row_level)
+        bound = sensitivity.of_count(self.rows, weight)
+        return self.add(Measurement("count", expression, None, weight, self.rows, bound), share)
+
+    def sum(self, expression: Expression, grid: Grid, share: Fraction) -> int:
+        weight = sensitivity.row_weight(row_level=self.unit.row_level)
+        bound = sensitivity.of_sum(self.rows, weight, grid)
+        return self.add(Measurement("sum", expression, grid, weight, self.rows, bound), share)
+
+    def centred_sum(self, expression: Expression, grid: Grid, share: Fraction) -> int:
+        weight = sensitivity.row_weight(row_level=self.unit.row_level)
+        bound = sensitivity.of_centred_sum(self.rows, weight, grid)
+        return self.add(Measurement("centred_sum", expression, grid, weight, self.rows, bound), share)
+
+    def unit_count(self, share: Fraction) -> int:
+        # Where a unit can touch no more groups than the limit, its weight is never cut (`of_unit_count`).
+        weight = 1 if self.pairs >= self.groups else sensitivity.row_weight(row_level=False)
+        bound = sensitivity.of_unit_count(self.pairs, weight)
+        return self.add(Measurement("unit_count", None, None, weight, self.pairs, bound), share)
+
+    def summand(self, aggregate: Aggregate, alias: str) -> tuple[Expression, Grid]:
+        """The argument of a SUM or AVG, and its grid."""
+        function = aggregate.function.upper()
+        if aggregate.argument is None:
+            raise UsageError(function, "takes a column")
+        expression = bind_number(aggregate.argument, self.schema, function, self.aliases)
+        bounds = self.bounds_of(aggregate, expression, alias)
+        shown = expression.name if isinstance(expression, Field) else alias
+        return expression, choose_grid(expression.type, bounds, f"{function} of {shown!r}")
+
+    def bounds_of(self, aggregate: Aggregate, expression: Expression, alias: str) -> Bounds:
+        """Declared bounds: beside the aggregate, else for the alias, else for the column."""
+        names = [alias, expression.name] if isinstance(expression, Field) else [alias]
+        declared = [self.declared[name] for name in names if name in self.declared]
+        found = aggregate.bounds or (declared[0] if declared else None)
+        if found is not None:
+            return found
+        name = expression.name if isinstance(expression, Field) else alias
+        function = aggregate.function.upper()
+        raise RefusedError(
+            f"{function} of {name!r}",
+            "needs declared bounds: without them one person's value could be anything, and no noise would hide it",
+            hint=f"add --bounds {name}=0..100 (the range you know it has, not the data's own minimum and maximum), "
+            f"or write {function}(x, contribution_bounds_per_row => (0, 100))",
+        )

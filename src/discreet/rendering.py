@@ -1,0 +1,183 @@
+"""Row expressions and grids in an engine's words, as sqlglot expressions; total, as `expressions` promises.
+
+The dialect is DuckDB's. What another engine says differently belongs into one quirk table, not here.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlglot import exp
+
+from discreet.expressions import Expression, Field, Literal, Operation
+from discreet.grid import Grid
+from discreet.schema import Kind, Type
+
+__all__ = ["BIGINT", "HUGEINT", "case", "column", "number", "on_grid", "present", "render"]
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A column of one of our own tables."""
+    return exp.column(name, table=table)
+
+
+def number(value: int) -> exp.Expr:
+    """An integer constant."""
+    literal = exp.Literal.number(str(abs(value)))
+    return exp.paren(exp.Neg(this=literal)) if value < 0 else literal
+
+
+BIGINT = exp.DataType.build("BIGINT")
+HUGEINT = exp.DataType.build("INT128")
+DOUBLE = exp.DataType.build("DOUBLE")
+
+
+def _decimal_type(precision: int, scale: int) -> exp.DataType:
+    return exp.DataType.build(f"DECIMAL({precision}, {scale})")
+
+
+def _decimal_literal(value: int, type_: Type) -> exp.Expr:
+    return exp.Cast(this=exp.Literal.string(str(value)), to=_decimal_type(type_.precision, type_.scale))
+
+
+def _double(value: float) -> exp.Expr:
+    return exp.Cast(this=exp.Literal.string(repr(value)), to=DOUBLE)
+
+
+_COMPARISONS: dict[str, Callable[..., exp.Expr]] = {
+    "eq": exp.EQ,
+    "ne": exp.NEQ,
+    "lt": exp.LT,
+    "le": exp.LTE,
+    "gt": exp.GT,
+    "ge": exp.GTE,
+}
+
+
+def render(expression: Expression) -> exp.Expr:
+    """A row expression in the engine's words; total, as `expressions` promises."""
+    if isinstance(expression, Field):
+        return column(f"c{expression.position}")
+    if isinstance(expression, Literal):
+        return _literal(expression)
+    return _operation(expression)
+
+
+def _operation(operation: Operation) -> exp.Expr:
+    operands = [render(operand) for operand in operation.operands]
+    name = operation.operator
+    if name in _COMPARISONS:
+        return exp.paren(_COMPARISONS[name](this=operands[0], expression=operands[1]))
+    if name.startswith("extract_"):
+        part = exp.Var(this=name.removeprefix("extract_").upper())
+        return exp.Cast(this=exp.Extract(this=part, expression=operands[0]), to=BIGINT)
+    match name:
+        case "and":
+            return exp.paren(exp.and_(*operands))
+        case "or":
+            return exp.paren(exp.or_(*operands))
+        case "not":
+            return exp.paren(exp.Not(this=exp.paren(operands[0])))
+        case "in":
+            return exp.paren(exp.In(this=operands[0], expressions=operands[1:]))
+        case "like":
+            return exp.paren(exp.Like(this=operands[0], expression=operands[1]))
+        case "is_null":
+            return exp.paren(exp.Is(this=operands[0], expression=exp.Null()))
+        case "to_date":
+            return exp.TryCast(this=operands[0], to=exp.DataType.build("DATE"))
+        case "to_timestamp":
+            return exp.TryCast(this=operands[0], to=exp.DataType.build("TIMESTAMP"))
+        case "to_float":
+            return exp.TryCast(this=operands[0], to=DOUBLE)
+        case _:
+            raise AssertionError(f"no rendering for {name}")
+
+
+def _literal(literal: Literal) -> exp.Expr:
+    value, kind = literal.value, literal.type.kind
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if kind is Kind.INTEGER and isinstance(value, int):
+        return number(value)
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if isinstance(value, datetime.datetime):
+        text, name = value.isoformat(sep=" "), "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMP"
+    elif isinstance(value, datetime.date):
+        text, name = value.isoformat(), "DATE"
+    elif isinstance(value, Decimal):
+        text, name = f"{value:f}", str(literal.type)
+    else:
+        raise AssertionError("a literal without a rendering")
+    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(name, dialect="duckdb"))
+
+
+def on_grid(x: exp.Expr, type_: Type, grid: Grid) -> exp.Expr:
+    """q = floor(clamp(x) / step) as an integer surely within [lowest, highest]; NULL where x is NULL.
+
+    The value is clamped before it is scaled, so that scaling cannot overflow, and again as an integer at the
+    end: whatever rounding happened between, |q| <= B, on which the sensitivity rests.
+    """
+    wide = max(abs(grid.lowest), abs(grid.highest)) * grid.coarseness >= 2**62
+    if type_.kind is Kind.FLOAT:
+        low, high = (_double(float(b)) for b in (grid.bounds.lower, grid.bounds.upper))
+        factor = _double(float(1 / grid.step))
+        scaled = exp.Floor(this=exp.Mul(this=_clamp(x, low, high), expression=factor))
+        integer: exp.Expr = exp.TryCast(this=scaled, to=BIGINT)
+    else:
+        integer = _exact_integer(x, type_, grid, HUGEINT if wide else BIGINT)
+    return _clamp(integer, number(grid.lowest), number(grid.highest))
+
+
+def _exact_integer(x: exp.Expr, type_: Type, grid: Grid, to: exp.DataType) -> exp.Expr:
+    """floor(clamp(x) * 10^places / coarseness) for whole numbers and decimals."""
+    low, high = _floor(grid.bounds.lower), -_floor(-grid.bounds.upper)
+    factor = 10**grid.places
+    if type_.kind is Kind.DECIMAL:
+        reach = 10 ** (type_.precision - type_.scale)  # a decimal column lies strictly within +-reach
+        low_literal = _decimal_literal(low, type_) if low > -reach else None
+        high_literal = _decimal_literal(high, type_) if high < reach else None
+        digits = len(str(max(abs(low), abs(high))))
+        narrow = _decimal_type(min(38, digits + type_.scale), type_.scale)
+        clamped = exp.TryCast(this=_clamp(x, low_literal, high_literal), to=narrow)
+        power = exp.Cast(this=exp.Literal.string(str(factor)), to=_decimal_type(grid.places + 1, 0))
+        scaled: exp.Expr = exp.TryCast(this=exp.Mul(this=clamped, expression=power), to=to)
+    else:
+        scaled = exp.Cast(this=_clamp(x, number(low), number(high)), to=to)
+        if factor > 1:
+            scaled = exp.Mul(this=scaled, expression=number(factor))
+    if grid.coarseness == 1:
+        return scaled
+    # Shifted to be non-negative first: integer division then rounds down on every engine.
+    base = grid.lowest * grid.coarseness
+    shifted = exp.paren(exp.Sub(this=scaled, expression=number(base)))
+    return exp.Add(this=exp.IntDiv(this=shifted, expression=number(grid.coarseness)), expression=number(grid.lowest))
+
+
+def _floor(x: Fraction) -> int:
+    return x.numerator // x.denominator
+
+
+def _clamp(x: exp.Expr, low: exp.Expr | None, high: exp.Expr | None) -> exp.Expr:
+    """x between low and high; NULL stays NULL (`least` and `greatest` would turn it into a bound)."""
+    branches: list[tuple[exp.Expr, exp.Expr]] = [(exp.Is(this=x.copy(), expression=exp.Null()), exp.Null())]
+    if low is not None:
+        branches.append((exp.LTE(this=x.copy(), expression=low), low.copy()))
+    if high is not None:
+        branches.append((exp.GTE(this=x.copy(), expression=high), high.copy()))
+    return case(branches, x.copy())
+
+
+def case(branches: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr) -> exp.Case:
+    """CASE WHEN condition THEN value ... ELSE default END."""
+    ifs = [exp.If(this=condition, true=value) for condition, value in branches]
+    return exp.Case(ifs=ifs, default=default)
+
+
+def present(x: exp.Expr) -> exp.Expr:
+    """x IS NOT NULL."""
+    return exp.Not(this=exp.Is(this=x, expression=exp.Null()))
