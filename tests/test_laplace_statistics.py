@@ -2,9 +2,9 @@
 made wrong both ways, which it must reject.
 
 False alarms. A right sampler fails a check with probability at most 1e-9 (`ALARM`); about sixty are made in a
-run, so a red run by chance is a matter of 1e-7. Nothing is retried. Where the statistic is nearly normal the limit is
-6.3 standard errors: the normal tail there is 3e-10, which leaves a factor 3 for the skewness of a sum of 10^6
-terms (it multiplies the tail by about exp(skew z^3 / 6), at most 1.4 here).
+run, so a red run by chance is a matter of 1e-7. Nothing is retried. Where the statistic is nearly normal the
+limit is 6.3 standard errors: the normal tail there is 3e-10, which leaves a factor 3 for the skewness of a
+sum of 10^6 terms (it multiplies the tail by about exp(skew z^3 / 6), at most 1.4 here).
 
 Power. A scale that is 2 % off is missed with probability below 1e-9; `test_the_power_is_what_is_claimed`
 computes that from n.
@@ -203,8 +203,8 @@ def test_the_smallest_scales_give_zero() -> None:
 def field_report(x: NDArray[np.float64]) -> list[str]:
     """A million draws at scale 10: mean |X| 9.983 +- 0.064, deviation 14.136 +- 0.100, mean 0 +- 0.090.
 
-    These are 6.3 standard errors (0.01001, 0.0158, 0.01414): 1e-9 false alarms. The report's own limits, 0.05, 0.08
-    and 0.07, would fail about once in a million runs."""
+    These are 6.3 standard errors (0.01001, 0.0158, 0.01414): 1e-9 false alarms. The report's own limits,
+    0.05, 0.08 and 0.07, would fail about once in a million runs."""
     found = []
     if not abs(np.abs(x).mean() - 9.98335) <= 0.064:
         found.append("mean of |noise|")
@@ -225,7 +225,8 @@ def test_field_report_64_scale_is_not_the_deviation() -> None:
     assert "deviation" in field_report(sample_discrete_laplace(10 / math.sqrt(2), 1_000_000))
 
 
-# -- the real law, and NumPy's --------------------------------------------------------------------------------
+# -- the real law, and NumPy's
+# --------------------------------------------------------------------------------
 
 
 def kolmogorov_distance(x: NDArray[np.float64], law: Laplace) -> float:
@@ -242,16 +243,17 @@ KS_LIMIT = math.sqrt(math.log(2 / ALARM) / (2 * KS_N)) + 2.0**-41
 
 
 def test_sample_laplace_has_the_real_law_at_the_grids_precision() -> None:
-    """Kolmogorov-Smirnov with a bound that holds for every n. A scale 2 % off moves F by 0.0036: it is missed only
-    if the sample strays by 0.0020 the other way, with probability at most 2 exp(-2 n 0.0020^2) = 3e-14."""
+    """Kolmogorov-Smirnov with a bound that holds for every n. A scale 2 % off moves F by 0.0036: it is missed
+    only if the sample strays by 0.0020 the other way, with probability at most 2 exp(-2 n 0.0020^2) =
+    3e-14."""
     assert kolmogorov_distance(sample_laplace(3, KS_N, loc=5), Laplace(3, loc=5)) <= KS_LIMIT
     assert kolmogorov_distance(sample_laplace(0.98, KS_N), Laplace(1)) > KS_LIMIT
     assert kolmogorov_distance(sample_laplace(1.02, KS_N), Laplace(1)) > KS_LIMIT
 
 
 def two_sample_p_value(x: NDArray[np.float64], y: NDArray[np.float64], scale: float) -> float:
-    """Chi-square of homogeneity over 48 bins of equal probability. A 2 % difference has a noncentrality of about
-    200 per 10^6: at 4 * 10^6 the statistic is 800 +- 58 above its mean where 90 is the limit."""
+    """Chi-square of homogeneity over 48 bins of equal probability. A 2 % difference has a noncentrality of
+    about 200 per 10^6: at 4 * 10^6 the statistic is 800 +- 58 above its mean where 90 is the limit."""
     cuts = Laplace(scale).ppf(np.arange(1, BINS) / BINS)
     table = [np.bincount(np.searchsorted(cuts, z), minlength=BINS) for z in (x, y)]
     return float(stats.chi2_contingency(table).pvalue)

@@ -2,8 +2,8 @@
 
 For a script of random bits the draw is a function of a real number U (its bits are the script). The oracle
 here computes that function with mpmath at 700 bits, from the definition of the law (U <= P(|X| >= k)), and
-shares no code with the sampler. If they agree just below, at and just above the thresholds, the thresholds are
-where they must be, and that is the law.
+shares no code with the sampler. If they agree just below, at and just above the thresholds, the thresholds
+are where they must be, and that is the law.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ TAIL = 320  # scripted bits after a word's 63
 
 
 class Scripted:
-    """An `Entropy` that says what it is told. `words` gives the arrays in order; `bits` gives the bits of `tail`,
-    from its start for each new draw (a request for `restart` bits begins one), then ones for ever."""
+    """An `Entropy` that says what it is told. `words` gives the arrays in order; `bits` gives the bits of
+    `tail`, from its start for each new draw (a request for `restart` bits begins one), then ones for ever."""
 
     def __init__(self, *arrays: object, tail: int = 0, length: int = TAIL, restart: int = 63) -> None:
         self.arrays = [np.array(array, dtype=np.uint64) for array in arrays]
@@ -149,9 +149,7 @@ def check_large(scale: Fraction, count: int = 40) -> int:
             signs = [rng.getrandbits(1) for _ in ms]
             first = [2 * m + sign for m, sign in zip(ms, signs, strict=True)]
             arrays = words_for(low, shift, rng)
-            expected = [
-                (-1) ** sign * ((h_ << shift) + low_) for h_, low_, sign in zip(h, low, signs, strict=True)
-            ]
+            expected = [(-1) ** sign * ((h_ << shift) + low_) for h_, low_, sign in zip(h, low, signs, strict=True)]
             assert draw(scale, len(ms), Scripted(first, *arrays, tail=tail)).tolist() == expected
             limbs = draw_limbs(scale, len(ms), Scripted(first, *arrays, tail=tail)).to_ints()
             assert limbs == [(x + 2**127) % 2**128 - 2**127 for x in expected]
@@ -211,8 +209,8 @@ def test_the_law_holds_with_numpys_cpu_features_switched_off() -> None:
 
 @pytest.mark.parametrize("scale", [Fraction(3, 10), Fraction(10), Fraction(2**20)], ids=str)
 def test_a_threshold_inside_a_words_cell_is_found_to_a_hundred_bits(scale: Fraction) -> None:
-    """The word at a threshold T_k says only that V is within 1 of it. With further bits just below and just above
-    T_k (from the 100th on) the draw must be k and k - 1: the exact path must ask twice, and know."""
+    """The word at a threshold T_k says only that V is within 1 of it. With further bits just below and just
+    above T_k (from the 100th on) the draw must be k and k - 1: the exact path must ask twice, and know."""
     rng = random.Random(1)
     with mpmath.workprec(700):
         for k in (1, 2, 3, int(scale) + 5):
@@ -264,9 +262,7 @@ def test_the_tail_is_complete_past_the_fast_paths_largest_magnitude() -> None:
             assert got.tolist()[0] == exact
             assert got.dtype == (np.int64 if scale <= 2**40 else np.object_)
             source = Scripted([1, 2**63], *arrays, tail=tail, length=length)
-            assert draw_limbs(scale, 2, source).to_ints() == [
-                (x + 2**127) % 2**128 - 2**127 for x in got.tolist()
-            ]
+            assert draw_limbs(scale, 2, source).to_ints() == [(x + 2**127) % 2**128 - 2**127 for x in got.tolist()]
 
 
 @pytest.mark.parametrize("scale", [2**20 + Fraction(1, 3), Fraction(2**90)], ids=str)
