@@ -1,0 +1,26 @@
+"""Read files and frames: `locate` names a source, `register` fixes what it is, `relation` reads it in every
+query.
+
+`register` is the owner's act: it reads everything and may fail loudly. `relation` runs for analysts: no
+record can make it fail or change its shape. DuckDB and the frame libraries are imported on first use.
+"""
+
+from __future__ import annotations
+
+from discreet.sources.inspection import Inspection
+from discreet.sources.location import Location, locate
+from discreet.sources.reading import attach, extended, relation
+from discreet.sources.registering import describe, inspect_source, register, register_frame
+
+__all__ = [
+    "Inspection",
+    "Location",
+    "attach",
+    "describe",
+    "extended",
+    "inspect_source",
+    "locate",
+    "register",
+    "register_frame",
+    "relation",
+]

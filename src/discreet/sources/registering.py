@@ -1,0 +1,82 @@
+"""Registering a source: the owner's act, which reads all of it once and fixes names, types and reading."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.engines.duckdb_connection import connect
+from discreet.errors import UsageError
+from discreet.schema import Registration
+from discreet.sources.delimited import inspect_delimited
+from discreet.sources.frames import frame_types, inspect_frame
+from discreet.sources.inspection import Inspection
+from discreet.sources.json_lines import inspect_json_lines
+from discreet.sources.location import Location, locate
+from discreet.sources.options import read_options
+from discreet.sources.parquet import inspect_parquet
+
+__all__ = ["describe", "inspect_source", "register", "register_frame"]
+
+_INSPECT = {"csv": inspect_delimited, "jsonl": inspect_json_lines, "parquet": inspect_parquet}
+
+
+def register(source: Location | str | os.PathLike[str], **options: Any) -> Registration:
+    """Read the whole source once and fix what it is.
+
+    Args:
+        source: a path, or what `locate` made of it.
+        **options: of `read_options`, which names and explains each: types, header, names, delimiter, quote,
+            escape, null_values, decimal, thousands, timezone, encoding, strict, expect.
+
+    Raises:
+        SourceError: if the source cannot be read as one table.
+        UsageError: for an option that is not valid.
+    """
+    return inspect_source(source, **options).registration
+
+
+def inspect_source(source: Location | str | os.PathLike[str], **options: Any) -> Inspection:
+    """`register`, together with what the owner may want to see: bad records, and notes on the types.
+
+    Raises:
+        SourceError, UsageError: as `register`.
+    """
+    location = source if isinstance(source, Location) else locate(source)
+    settled = read_options(**options)
+    with connect() as connection:
+        if (
+            settled.timezone is not None
+            and not connection.execute(
+                "SELECT 1 FROM PG_TIMEZONE_NAMES() WHERE name = ?", [settled.timezone]
+            ).fetchall()
+        ):
+            raise UsageError("timezone", "is not a known time zone", settled.timezone, hint="Asia/Tokyo, UTC, ...")
+        return _INSPECT[location.format](connection, location, settled)
+
+
+def register_frame(frame: object, name: str, *, types: Mapping[str, str] | None = None) -> Registration:
+    """Fix the columns and types of a pandas, Polars or Arrow frame, known from now on as ``frame:NAME``.
+
+    Raises:
+        SourceError: if it is no such frame, or cannot be read.
+        UsageError: for an empty name, or declared types that do not fit.
+    """
+    if not name or not name.strip():
+        raise UsageError("name", "must not be empty: the budget of the frame is found by it", name)
+    with connect() as connection:
+        return inspect_frame(connection, frame, name, frame_types(dict(types or {})))[0]
+
+
+def describe(registration: Registration) -> list[str]:
+    """What a registration says, in lines: one on the source, one for each column. Holds no data."""
+    reader = registration.reader
+    about = {"csv": "delimited text", "jsonl": "JSON lines", "parquet": "Parquet", "frame": "data frame"}
+    text = about[registration.format]
+    if registration.format == "csv":
+        mark = {"\t": "tab", ",": "comma", ";": "semicolon"}.get(reader["delimiter"], repr(reader["delimiter"]))
+        text += f" ({mark}, {'with' if reader['header'] is not None else 'no'} header)"
+    columns = registration.schema.columns
+    head = f"{registration.source}: {text}, {len(columns)} column{'' if len(columns) == 1 else 's'}"
+    return [head, *(f"  {column.name}: {column.type}" for column in columns)]
