@@ -74,10 +74,9 @@ class Directed:
 
     def ln(self, x: Bounds) -> Bounds:
         """The natural logarithm of x > 0. The function rounds to nearest: one step outwards is a bound."""
-        return Bounds(
-            self._down.next_minus(self._down.ln(x.low)),
-            self._up.next_plus(self._up.ln(x.high)),
-        )
+        low = self._down.ln(x.low)
+        high = low if x.low == x.high else self._up.ln(x.high)
+        return Bounds(self._down.next_minus(low), self._up.next_plus(high))
 
     def exp(self, x: Bounds) -> Bounds:
         """The exponential. The function rounds to nearest: one step outwards is a bound, and 0 is one too."""

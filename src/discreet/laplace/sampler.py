@@ -94,9 +94,7 @@ def sample_discrete_laplace(scale: RationalLike, size: Size | None = None) -> in
 def sample_laplace(scale: RationalLike, size: None = None, loc: RationalLike = 0) -> float: ...
 @overload
 def sample_laplace(scale: RationalLike, size: Size, loc: RationalLike = 0) -> NDArray[np.float64]: ...
-def sample_laplace(
-    scale: RationalLike, size: Size | None = None, loc: RationalLike = 0
-) -> float | NDArray[np.float64]:
+def sample_laplace(scale: RationalLike, size: Size | None = None, loc: RationalLike = 0) -> float | NDArray[np.float64]:
     """Draw doubles from the Laplace law with density exp(-|x - loc| / scale) / (2 scale), on a grid.
 
     The draw is ``loc + g * X`` with g = 2^(floor(log2 scale) - 40), a power of two from scale * 2^-41 (not
