@@ -8,6 +8,7 @@ asked for by name all the same, as text, whether or not it was seen at registrat
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -82,7 +83,9 @@ def inspect_json_lines(connection: DuckDBPyConnection, location: Location, optio
 
     root = _Node()
     for structure, _ in structures:
-        root.add(json.loads(structure))
+        # A record nested too deep for Python has no paths of its own here; it is read like any other.
+        with contextlib.suppress(RecursionError):
+            root.add(json.loads(structure))
     names: dict[str, str] = {}
     nodes: dict[str, _Node] = {}
     maps: list[str] = []

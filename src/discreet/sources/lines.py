@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from discreet.errors import SourceError
+from discreet.errors import SourceError, UsageError
 from discreet.sources.location import Location
 from discreet.sources.sql_text import literal, one_file
 
@@ -72,6 +72,8 @@ def scan_text(location: Location, *, encoding: str | None) -> Scan:
             "utf-8" (which means: drop such lines), for a line that is not UTF-8, by its number.
     """
     thing = f"source {location.path!r}"
+    if encoding not in (None, "utf-8"):
+        raise UsageError("encoding", "only UTF-8 can be read yet", encoding, hint="convert the file first")
     compression = _compression(location)
     decode = codecs.getincrementaldecoder("utf-8")().decode
     head = b""
