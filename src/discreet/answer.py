@@ -154,6 +154,7 @@ def describe_measurement(measurement: Measurement, name: str) -> dict[str, Any]:
 
 _WORDS = {
     "count": "count of rows",
+    "count_if": "count of rows that meet a condition",
     "sum": "sum",
     "centred_sum": "sum around the centre of the bounds",
     "unit_count": "count of units",
@@ -171,6 +172,7 @@ def details_of(plan: Plan) -> dict[str, Any]:
             link = "where present: " if measurement.statistic == "count" else "of "
             name += f", {link}{measurement.expression.name}"
         described.append(describe_measurement(measurement, name))
+        described[-1]["share"] = str(measurement.epsilon / plan.loss.epsilon)
     return {
         "source": plan.registration.source,
         "query": plan.text,

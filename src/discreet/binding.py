@@ -63,14 +63,14 @@ def bind(node: Node, schema: Schema, aliases: Sequence[str] = ()) -> Expression:
     return _FUNCTIONS[name](operands)
 
 
-def bind_condition(node: Node, schema: Schema, aliases: Sequence[str] = ()) -> Expression:
-    """A WHERE condition.
+def bind_condition(node: Node, schema: Schema, aliases: Sequence[str] = (), *, thing: str = "WHERE") -> Expression:
+    """A condition: of WHERE, or what `thing` names.
 
     Raises:
         UsageError: as `bind`; and if the expression is not true or false.
     """
     condition = bind(node, schema, aliases)
-    _require_boolean([condition], "WHERE")
+    _require_boolean([condition], thing)
     return condition
 
 

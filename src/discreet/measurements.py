@@ -56,6 +56,11 @@ class Measurements:
         bound = sensitivity.of_count(self.rows, weight)
         return self.add(Measurement("count", expression, None, weight, self.rows, bound), share)
 
+    def count_if(self, condition: Expression, share: Fraction) -> int:
+        weight = sensitivity.row_weight(row_level=self.unit.row_level)
+        bound = sensitivity.of_count(self.rows, weight)
+        return self.add(Measurement("count_if", condition, None, weight, self.rows, bound), share)
+
     def sum(self, expression: Expression, grid: Grid, share: Fraction) -> int:
         weight = sensitivity.row_weight(row_level=self.unit.row_level)
         bound = sensitivity.of_sum(self.rows, weight, grid)

@@ -77,8 +77,8 @@ class Measurement:
     """One vector of exact integer totals, one total a group, that will meet noise once.
 
     Attributes:
-        statistic: "count" (rows, or rows where `expression` is present), "sum", "centred_sum" or
-            "unit_count".
+        statistic: "count" (rows, or rows where `expression` is present), "count_if" (rows where it is true),
+            "sum", "centred_sum" or "unit_count".
         expression: the argument; None for COUNT(*) and for units.
         grid: of a sum.
         weight: S, what a row or pair within the limit weighs.

@@ -8,17 +8,16 @@ from __future__ import annotations
 import dataclasses
 from math import prod
 
+from discreet.aggregates import Summand, centred_arguments, plan_aggregate
 from discreet.binding import bind, bind_condition, bind_groupable
 from discreet.errors import RefusedError, UsageError
-from discreet.exact import decimal_text
 from discreet.expressions import Expression, Field
-from discreet.grid import Grid
 from discreet.keys import MOST_KEYS, cast_keys
 from discreet.measurements import Measurements
 from discreet.plan import KeyColumn, Plan, PlannedOutput, Request, Unit
 from discreet.privacy import PrivacyLoss, split
 from discreet.query import Aggregate, Apply, GroupKey, Node, Output, Query, aggregates_in
-from discreet.schema import Kind, Registration, Schema
+from discreet.schema import Registration, Schema
 
 __all__ = ["make_plan", "unit_of"]
 
@@ -150,26 +149,20 @@ def _outputs(query: Query, keys: tuple[KeyColumn, ...], builder: Measurements) -
             "has no aggregate, and would show the private rows themselves",
             hint="ask for COUNT(*), SUM(x), AVG(x) or COUNT(DISTINCT unit)",
         )
-    # A sum beside an average of the same column and bounds is derived from the average's two measurements.
-    averaged = {
-        builder.summand(output.node, output.name)
-        for output in query.outputs
-        if isinstance(output.node, Aggregate) and output.node.function == "avg"
-    }
-    return tuple(_one_output(output, keys, builder, averaged) for output in query.outputs)
+    asked = [(output.name, output.node) for output in query.outputs if isinstance(output.node, Aggregate)]
+    centred = centred_arguments(asked, builder)
+    return tuple(_one_output(output, keys, builder, centred) for output in query.outputs)
 
 
 def _one_output(
     output: Output,
     keys: tuple[KeyColumn, ...],
     builder: Measurements,
-    averaged: set[tuple[Expression, Grid]],
+    centred: frozenset[Summand],
 ) -> PlannedOutput:
     node, thing = output.node, f"output {output.name!r}"
     if isinstance(node, Aggregate):
-        if node.function in ("sum", "avg"):
-            return _sum_or_mean(output.name, node, builder, averaged)
-        return _count(output.name, node, builder)
+        return plan_aggregate(output.name, node, builder, centred)
     if isinstance(node, Apply) and any(aggregates_in(node)):
         hint = "ask for the aggregates and compute afterwards: that is free"
         raise RefusedError(thing, "computes with aggregates, which is not available yet", hint=hint)
@@ -180,41 +173,3 @@ def _one_output(
     raise RefusedError(
         thing, "must be an aggregate or stand in GROUP BY", hint="add it to GROUP BY, and list its --keys"
     )
-
-
-def _count(name: str, node: Aggregate, builder: Measurements) -> PlannedOutput:
-    if node.argument is None:
-        return PlannedOutput(name, "count", (builder.count(None, node.share),), "COUNT(*)", whole=True)
-    expression = bind(node.argument, builder.schema, builder.aliases)
-    shown = expression.name if isinstance(expression, Field) else "expression"
-    if node.function == "count":
-        place = builder.count(expression, node.share)
-        return PlannedOutput(name, "count", (place,), f"COUNT({shown})", whole=True)
-    if builder.unit.expressions != (expression,):
-        hint = f"the privacy unit is {builder.unit.text}"
-        raise RefusedError(f"COUNT(DISTINCT {shown})", "is answered for the privacy unit only", hint=hint)
-    place = builder.unit_count(node.share)
-    return PlannedOutput(name, "unit_count", (place,), f"COUNT(DISTINCT {shown})", whole=True)
-
-
-def _sum_or_mean(
-    name: str, node: Aggregate, builder: Measurements, averaged: set[tuple[Expression, Grid]]
-) -> PlannedOutput:
-    expression, grid = builder.summand(node, name)
-    function = node.function.upper()
-    shown = expression.name if isinstance(expression, Field) else "expression"
-    bounds = grid.bounds
-    described = f"{function}({shown}), bounds {decimal_text(bounds.lower)}..{decimal_text(bounds.upper)}"
-    whole = expression.type.kind is Kind.INTEGER and grid.step.denominator == 1
-    if node.function == "avg" and grid.width == 0:
-        # Equal bounds: the mean is the bound, whatever the rows. The rows are counted, to have a cost to name.
-        count = builder.count(expression, node.share)
-        return PlannedOutput(name, "constant", (count,), described, constant=bounds.lower)
-    if grid.largest == 0:
-        raise RefusedError(f"{function} of {shown!r}", "is always 0 between these bounds", hint="declare wider bounds")
-    if grid.width > 0 and (expression, grid) in averaged:
-        sources = (builder.centred_sum(expression, grid, node.share), builder.count(expression, node.share))
-        if node.function == "avg":
-            return PlannedOutput(name, "mean", sources, described)
-        return PlannedOutput(name, "sum_from_mean", sources, described, whole)
-    return PlannedOutput(name, "sum", (builder.sum(expression, grid, node.share),), described, whole)

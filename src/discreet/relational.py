@@ -217,7 +217,9 @@ def _total(measurement: Measurement, place: int, weight: exp.Expr) -> exp.Expr:
     if measurement.grid is None:
         if measurement.expression is None:
             return exp.Sum(this=weight)
-        return exp.Sum(this=case([(present(column(f"x{place}", "rows")), weight)], number(0)))
+        argument = column(f"x{place}", "rows")
+        counted = argument if measurement.statistic == "count_if" else present(argument)
+        return exp.Sum(this=case([(counted, weight)], number(0)))
     value: exp.Expr = column(f"q{place}", "rows")
     size = measurement.grid.largest
     if measurement.statistic == "centred_sum":

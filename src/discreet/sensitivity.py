@@ -37,7 +37,7 @@ def row_weight(*, row_level: bool) -> int:
 
 
 def of_count(limit: int, weight: int) -> int:
-    """Of COUNT(*) and COUNT(x): the total of a group is the sum of the weights of its counted rows.
+    """Of COUNT(*), COUNT(x) and COUNTIF(c): the total of a group is the sum of the weights of its counted rows.
 
     Unit u's rows fall into groups, each row into one at most; over all groups its terms add up to at most
     N w <= S C by (1). Reached by N = C rows.

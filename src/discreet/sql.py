@@ -17,7 +17,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import RefusedError, UsageError
 from discreet.query import GroupKey, Node, Options, Output, Query
-from discreet.sql_expressions import AGGREGATE_NAMES, convert, default_name
+from discreet.sql_aggregates import AGGREGATE_NAMES
+from discreet.sql_expressions import convert, default_name
 
 __all__ = ["parse"]
 
@@ -36,6 +37,12 @@ class Dialect(DuckDB):
         FUNCTIONS = {  # noqa: RUF012
             name: builder for name, builder in DuckDBParser.FUNCTIONS.items() if name not in AGGREGATE_NAMES
         }
+
+        def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+            # DISTINCT takes the first argument alone; sqlglot's own takes all, and no named one may follow.
+            if self._match(TokenType.DISTINCT):
+                return self.expression(exp.Distinct(expressions=[self._parse_disjunction()]))
+            return super()._parse_lambda(alias)
 
 
 # What may stand in a SELECT beside the parts that are read below, and why each is not answered.

@@ -5,21 +5,15 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from decimal import Decimal
-from fractions import Fraction
 
 from sqlglot import exp
 
-from discreet.bounds import checked_bounds
 from discreet.errors import RefusedError, UsageError
 from discreet.exact import parse_rational
-from discreet.query import Aggregate, Apply, Bounds, Constant, Name, Node
+from discreet.query import Aggregate, Apply, Constant, Name, Node
+from discreet.sql_aggregates import aggregate_call
 
-__all__ = ["AGGREGATE_NAMES", "convert", "default_name"]
-
-_AGGREGATES = {"COUNT": "count", "SUM": "sum", "AVG": "avg"}
-AGGREGATE_NAMES = frozenset(_AGGREGATES)
-
-_BOUNDS_ARGUMENTS = ("contribution_bounds_per_row",)
+__all__ = ["convert", "default_name"]
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.EQ: "eq",
@@ -246,56 +240,7 @@ def _count(node: exp.Expr) -> Node:
 
 
 def _call(node: exp.Expr) -> Node:
-    name = str(node.this).upper()
-    if name not in _AGGREGATES:
-        raise RefusedError(f"function {name}", "is not part of the dialect", hint="aggregates are COUNT, SUM and AVG")
-    plain = [e for e in node.expressions if not isinstance(e, exp.Kwarg | exp.PropertyEQ)]
-    named = [e for e in node.expressions if isinstance(e, exp.Kwarg | exp.PropertyEQ)]
-    bounds = None
-    for argument in named:
-        keyword = str(argument.this.name).lower()
-        if keyword not in _BOUNDS_ARGUMENTS or name == "COUNT" or bounds is not None:
-            raise RefusedError(
-                f"{name}, argument {keyword}",
-                "is not known",
-                hint="SUM and AVG take contribution_bounds_per_row => (lower, upper)",
-            )
-        bounds = _bounds(argument.expression, name)
-    if len(plain) != 1:
-        raise UsageError(name, "takes one argument", len(plain), "for example COUNT(*) or SUM(x)")
-    inner = plain[0]
-    if isinstance(inner, exp.Star):
-        _only(inner)
-        if name != "COUNT":
-            raise UsageError(name, "takes a column, not *")
-        return Aggregate("count")
-    if isinstance(inner, exp.Distinct):
-        if name != "COUNT" or len(inner.expressions) != 1:
-            raise RefusedError(f"{name}(DISTINCT ...)", "only COUNT(DISTINCT column) is answered")
-        return Aggregate("count_distinct", convert(inner.expressions[0]))
-    argument_node = convert(inner)
-    if _has_aggregate(argument_node):
-        raise RefusedError(name, "an aggregate cannot stand inside another")
-    return Aggregate(_AGGREGATES[name], argument_node, bounds)
-
-
-def _has_aggregate(node: Node) -> bool:
-    if isinstance(node, Apply):
-        return any(_has_aggregate(argument) for argument in node.arguments)
-    return isinstance(node, Aggregate)
-
-
-def _bounds(node: exp.Expr, name: str) -> Bounds:
-    example = f"write {name}(x, contribution_bounds_per_row => (0, 50))"
-    values = [convert(e) for e in node.expressions] if isinstance(node, exp.Tuple) else []
-    numbers = [
-        Fraction(v.value)
-        for v in values
-        if isinstance(v, Constant) and isinstance(v.value, int | Decimal) and not isinstance(v.value, bool)
-    ]
-    if len(values) != 2 or len(numbers) != 2:
-        raise UsageError("contribution_bounds_per_row", "must be two numbers", hint=example)
-    return checked_bounds(numbers[0], numbers[1], "contribution_bounds_per_row")
+    return aggregate_call(str(node.this), node.expressions, convert)
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr], Node]] = {

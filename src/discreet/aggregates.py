@@ -1,0 +1,90 @@
+"""From one aggregate to the measurements that it needs, and to how its answer is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from discreet.binding import bind, bind_condition
+from discreet.errors import RefusedError
+from discreet.exact import decimal_text
+from discreet.expressions import Expression, Field
+from discreet.grid import Grid
+from discreet.measurements import Measurements
+from discreet.plan import PlannedOutput
+from discreet.query import Aggregate
+from discreet.schema import Kind
+
+__all__ = ["Summand", "centred_arguments", "plan_aggregate"]
+
+Summand: TypeAlias = tuple[Expression, Grid]
+
+
+def centred_arguments(asked: Iterable[tuple[str, Aggregate]], builder: Measurements) -> frozenset[Summand]:
+    """The arguments, with their grids, whose sum around the centre of the bounds some aggregate needs.
+
+    A plain sum of the same argument is then derived from it and the count, and costs nothing more.
+
+    Args:
+        asked: names and aggregates of the whole query.
+        builder: knows schema and bounds.
+    """
+    return frozenset(builder.summand(node, name) for name, node in asked if node.function == "avg")
+
+
+def plan_aggregate(name: str, node: Aggregate, builder: Measurements, centred: frozenset[Summand]) -> PlannedOutput:
+    """One aggregate as a planned output; what it needs is added to the builder's measurements.
+
+    Args:
+        name: of the output.
+        node: the aggregate.
+        builder: collects the measurements.
+        centred: of the whole query, by `centred_arguments`.
+
+    Raises:
+        UsageError, RefusedError: the aggregate as it stands is not answered.
+    """
+    if node.function in ("sum", "avg"):
+        return _sum_or_mean(name, node, builder, centred)
+    return _count(name, node, builder)
+
+
+def _count(name: str, node: Aggregate, builder: Measurements) -> PlannedOutput:
+    if node.argument is None:
+        return PlannedOutput(name, "count", (builder.count(None, node.share),), "COUNT(*)", whole=True)
+    if node.function == "count_if":
+        condition = bind_condition(node.argument, builder.schema, builder.aliases, thing="COUNTIF")
+        shown = condition.name if isinstance(condition, Field) else "condition"
+        place = builder.count_if(condition, node.share)
+        return PlannedOutput(name, "count", (place,), f"COUNTIF({shown})", whole=True)
+    expression = bind(node.argument, builder.schema, builder.aliases)
+    shown = expression.name if isinstance(expression, Field) else "expression"
+    if node.function == "count":
+        place = builder.count(expression, node.share)
+        return PlannedOutput(name, "count", (place,), f"COUNT({shown})", whole=True)
+    if builder.unit.expressions != (expression,):
+        hint = f"the privacy unit is {builder.unit.text}"
+        raise RefusedError(f"COUNT(DISTINCT {shown})", "is answered for the privacy unit only", hint=hint)
+    place = builder.unit_count(node.share)
+    return PlannedOutput(name, "unit_count", (place,), f"COUNT(DISTINCT {shown})", whole=True)
+
+
+def _sum_or_mean(name: str, node: Aggregate, builder: Measurements, centred: frozenset[Summand]) -> PlannedOutput:
+    expression, grid = builder.summand(node, name)
+    function = node.function.upper()
+    shown = expression.name if isinstance(expression, Field) else "expression"
+    bounds = grid.bounds
+    described = f"{function}({shown}), bounds {decimal_text(bounds.lower)}..{decimal_text(bounds.upper)}"
+    whole = expression.type.kind is Kind.INTEGER and grid.step.denominator == 1
+    if node.function == "avg" and grid.width == 0:
+        # Equal bounds: the mean is the bound, whatever the rows. The rows are counted, to have a cost to name.
+        count = builder.count(expression, node.share)
+        return PlannedOutput(name, "constant", (count,), described, constant=bounds.lower)
+    if grid.largest == 0:
+        raise RefusedError(f"{function} of {shown!r}", "is always 0 between these bounds", hint="declare wider bounds")
+    if grid.width > 0 and (expression, grid) in centred:
+        sources = (builder.centred_sum(expression, grid, node.share), builder.count(expression, node.share))
+        if node.function == "avg":
+            return PlannedOutput(name, "mean", sources, described)
+        return PlannedOutput(name, "sum_from_mean", sources, described, whole)
+    return PlannedOutput(name, "sum", (builder.sum(expression, grid, node.share),), described, whole)
