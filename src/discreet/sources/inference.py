@@ -133,9 +133,7 @@ def _counts(
     for i, wanted in enumerate(classes):
         labels.append((i, "present"))
         totals.append(f"COUNT(t{i})")
-        tests = _tests(f"t{i}", rules, wanted)
-        if "double" in wanted:
-            tests["words"] = _full(_WORD, f"t{i}")
+        tests = _tests(f"t{i}", rules, [*wanted, "words"] if "double" in wanted else wanted)
         for name, test in tests.items():
             labels.append((i, name))
             totals.append(f"COUNT_IF({test})")
@@ -153,13 +151,20 @@ def _counts(
 def _tests(x: str, rules: CellRules, wanted: Sequence[str]) -> dict[str, str]:
     n = number_text(x, rules)
     shape = _number_shape(x, rules)
+    whole = f"CAST(TRY_CAST({n} AS BIGINT) AS VARCHAR) = {n}{shape}"
+    day = f"({_full(_DAY, x)} AND TRY_CAST({x} AS DATE) IS NOT NULL)"
+    hugeint = f"CAST(TRY_CAST({n} AS HUGEINT) AS VARCHAR) = {n}{shape}"
+    double = f"({_full(f'{_WHOLE}|{_DECIMAL}|{_WORD}', n)} AND TRY_CAST({n} AS DOUBLE) IS NOT NULL){shape}"
+    bare = f"({_full(f'{_DAY}({_TIME})?', x)} AND TRY_CAST({x} AS TIMESTAMP) IS NOT NULL)"
+    # CASE looks at the dearer test only where the cheaper one failed.
     tests = {
         "boolean": f"LOWER({x}) IN ('true', 'false')",
-        "bigint": f"CAST(TRY_CAST({n} AS BIGINT) AS VARCHAR) = {n}{shape}",
-        "hugeint": f"CAST(TRY_CAST({n} AS HUGEINT) AS VARCHAR) = {n}{shape}",
-        "double": f"({_full(f'{_WHOLE}|{_DECIMAL}|{_WORD}', n)} AND TRY_CAST({n} AS DOUBLE) IS NOT NULL){shape}",
-        "date": f"({_full(_DAY, x)} AND TRY_CAST({x} AS DATE) IS NOT NULL)",
-        "bare": f"({_full(f'{_DAY}({_TIME})?', x)} AND TRY_CAST({x} AS TIMESTAMP) IS NOT NULL)",
+        "bigint": whole,
+        "hugeint": f"CASE WHEN {whole} THEN TRUE ELSE {hugeint} END",
+        "double": f"CASE WHEN {whole} AND STRLEN({n}) <= 15 THEN TRUE ELSE {double} END",
+        "words": f"NOT ISFINITE(TRY_CAST({n} AS DOUBLE))",
+        "date": day,
+        "bare": f"CASE WHEN {day} THEN TRUE ELSE {bare} END",
         "zoned": f"({_full(_DAY + _TIME + _ZONE, x)} AND TRY_CAST({x} AS TIMESTAMPTZ) IS NOT NULL)",
     }
     return {name: tests[name] for name in wanted}
