@@ -85,7 +85,7 @@ def probabilities(scale: Fraction, cuts: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def bins_p_value(x: NDArray[np.float64], scale: Fraction) -> float:
-    """Pearson's chi-square of binned draws. Each bin expects 400 or more."""
+    """Pearson's chi-square of binned draws. Each bin expects 1000 or more."""
     cuts = edges(scale)
     counts = np.bincount(np.searchsorted(cuts, x), minlength=len(cuts) + 1)
     return float(stats.chisquare(counts, probabilities(scale, cuts) * len(x)).pvalue)

@@ -72,7 +72,7 @@ def _magnitude_bounds(scale: Fraction, centred: bool, prefix: int, length: int) 
 
 @lru_cache(maxsize=64)
 def _offset(scale: Fraction, centred: bool, length: int) -> Bounds:
-    """c + length ln 2. Cached: it costs three times the rest, and depends on nothing that was drawn but a length."""
+    """c + length ln 2. Cached: it costs more than the rest, and depends on no drawn bit, only on how many."""
     at = Directed(_digits(length, scale))
     ln_two = at.ln(_TWO)
     offset = at.times(Bounds(Decimal(length), Decimal(length)), ln_two)
