@@ -26,15 +26,16 @@ class AnswerColumn:
     Attributes:
         name: as the query named it.
         described: what it is, in the words of SQL ("COUNT(*)").
-        values: one value a group, in the order of the keys.
-        low, high: the ends of the interval; None for key columns.
+        values: one value a group, in the order of the keys, or as the query's ORDER BY says.
+        low, high: the ends of the interval, None where there is none (a quotient whose divisor may be 0, a CASE);
+            no ends at all for key columns and for outputs that are not numbers.
     """
 
     name: str
     described: str
     values: tuple[Value, ...]
-    low: tuple[int | float, ...] | None = None
-    high: tuple[int | float, ...] | None = None
+    low: tuple[int | float | None, ...] | None = None
+    high: tuple[int | float | None, ...] | None = None
 
     @property
     def is_key(self) -> bool:
@@ -80,6 +81,15 @@ class Answer:
             if column.name == name:
                 return column.values
         raise KeyError(name)
+
+    def names(self) -> tuple[str, ...]:
+        """The names of a row's fields, in order; also where the answer has no row."""
+        found: list[str] = []
+        for column in self.columns:
+            found.append(column.name)
+            if column.low is not None:
+                found += [f"{column.name}_low", f"{column.name}_high"]
+        return tuple(found)
 
     def rows(self) -> Iterator[dict[str, Value]]:
         """One row a group: each statistic under its name, `<name>_low` and `<name>_high` beside it."""

@@ -29,7 +29,7 @@ from discreet.schema import (
     Type,
 )
 
-__all__ = ["bind", "bind_condition", "bind_groupable", "bind_number", "coerce"]
+__all__ = ["bind", "bind_condition", "bind_groupable", "bind_number", "coerce", "resolved"]
 
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _LARGEST_INTEGER = 2**126
@@ -61,6 +61,20 @@ def bind(node: Node, schema: Schema, aliases: Sequence[str] = ()) -> Expression:
     if name.startswith("extract_"):
         return _extract(name, operands[0])
     return _FUNCTIONS[name](operands)
+
+
+def resolved(node: Node, schema: Schema, aliases: Sequence[str] = ()) -> Node:
+    """The expression with each column in its one canonical name, so that `a`, `A` and `data.a` are equal.
+
+    Raises:
+        UsageError: an unknown column.
+    """
+    if isinstance(node, Name):
+        expression = _column(node, schema, aliases)
+        return Name((expression.name,)) if isinstance(expression, Field) else node
+    if isinstance(node, Apply):
+        return Apply(node.function, tuple(resolved(argument, schema, aliases) for argument in node.arguments))
+    return node
 
 
 def bind_condition(node: Node, schema: Schema, aliases: Sequence[str] = (), *, thing: str = "WHERE") -> Expression:

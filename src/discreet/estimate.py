@@ -26,16 +26,16 @@ class Expected:
         name, described: as in the query.
         epsilon: the share of the query's epsilon that its measurements take.
         scale: of the Laplace noise on the total, in the answer's units (for an average, of the sum around the
-            centre of the bounds).
+            centre of the bounds); None for an output computed from several statistics.
         half_width: the answer is within this of the exact value, with the given confidence; None for an
-            average, whose error depends on the group's size.
+            average, whose error depends on the group's size, and for a computed output.
         by_size: for an average, the half-width at most, for groups of `EXAMPLE_SIZES` rows.
     """
 
     name: str
     described: str
     epsilon: Fraction
-    scale: float
+    scale: float | None
     half_width: int | float | None
     by_size: dict[int, float] = field(default_factory=dict)
 
@@ -89,14 +89,17 @@ class Estimate:
         rows = []
         for s in self.statistics:
             shown = f"± {s.half_width:,.6g}" if s.half_width is not None else _sizes(s.by_size)
+            scale = "" if s.scale is None else f"{s.scale:,.6g}"
             if isinstance(s.half_width, int):
                 shown = f"± {s.half_width:,}"
-            rows.append([s.name, s.described, decimal_text(s.epsilon), f"{s.scale:,.6g}", shown])
+            rows.append([s.name, s.described, decimal_text(s.epsilon), scale, shown])
         headers = ["name", "statistic", "epsilon", "scale", f"{level} % half-width"]
         return render_table(headers, rows, [False, False, True, True, False])
 
 
 def _sizes(by_size: dict[int, float]) -> str:
+    if not by_size:
+        return "computed after the noise; depends on its parts"
     return ", ".join(f"± {width:,.3g} for {n:,} rows" for n, width in by_size.items())
 
 
@@ -117,8 +120,10 @@ def estimate(plan: Plan, left: PrivacyLoss | None, confidence: Fraction) -> Esti
 
 def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expected:
     measurements = [plan.measurements[i] for i in output.sources]
-    first = measurements[0]
     epsilon = sum((m.epsilon for m in measurements), Fraction(0))
+    if output.function == "computed":
+        return Expected(output.name, output.described, epsilon, None, None)
+    first = measurements[0]
     scale = float(first.scale * first.unit_value)
     by_size: dict[int, float] = {}
     width: int | float | None

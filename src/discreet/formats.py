@@ -16,9 +16,8 @@ __all__ = ["FORMATS", "as_csv", "as_json", "as_markdown", "as_ndjson", "as_table
 
 def as_csv(answer: Answer) -> str:
     """One line a group. A missing key is an empty field, the empty text is ``""``."""
-    rows = list(answer.rows())
-    lines = [",".join(_csv_field(name) for name in rows[0])]
-    lines += [",".join(_csv_field(value) for value in row.values()) for row in rows]
+    lines = [",".join(_csv_field(name) for name in answer.names())]
+    lines += [",".join(_csv_field(value) for value in row.values()) for row in answer.rows()]
     return "\n".join(lines) + "\n"
 
 
@@ -102,8 +101,7 @@ def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
         places = _places(column)
         columns.append([_number(value, places) for value in column.values])
         headers.append(f"{level} % interval")
-        ends = zip(column.low, column.high, strict=True)
-        columns.append([f"{_number(low, places)} … {_number(high, places)}" for low, high in ends])
+        columns.append([_ends(low, high, places) for low, high in zip(column.low, column.high, strict=True)])
         numeric += [True, True]
     return headers, [list(row) for row in zip(*columns, strict=True)], numeric
 
@@ -120,17 +118,24 @@ def _key(value: Value) -> str:
     return str(plain(value))
 
 
+def _ends(low: int | float | None, high: int | float | None, places: int) -> str:
+    return "none" if low is None or high is None else f"{_number(low, places)} … {_number(high, places)}"
+
+
 def _places(column: AnswerColumn) -> int:
     """Decimal places that the noise justifies: two significant digits of the narrowest interval."""
     if column.low is None or column.high is None or all(isinstance(v, int) for v in column.values):
         return 0
-    halves = [(high - low) / 2 for low, high in zip(column.low, column.high, strict=True) if high > low]
+    ends = zip(column.low, column.high, strict=True)
+    halves = [(high - low) / 2 for low, high in ends if low is not None and high is not None and high > low]
     if not halves:
         return 4
     return max(0, min(12, 1 - math.floor(math.log10(min(halves)))))
 
 
 def _number(value: Value, places: int) -> str:
+    if value is None:
+        return "(missing)"
     if isinstance(value, int):
         return f"{value:,}"
     number = float(str(value))

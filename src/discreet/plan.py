@@ -16,12 +16,13 @@ from math import prod
 from typing import Any
 
 from discreet.expressions import Expression, canonical
+from discreet.formulas import Formula, canonical_formula
 from discreet.grid import Grid
 from discreet.privacy import RELATION, PrivacyLoss
 from discreet.query import Bounds, Node, Scalar
 from discreet.schema import Registration
 
-__all__ = ["KeyColumn", "Measurement", "Plan", "PlannedOutput", "Request", "Unit"]
+__all__ = ["KeyColumn", "Measurement", "Ordering", "Plan", "PlannedOutput", "Request", "Unit"]
 
 
 @dataclass(frozen=True)
@@ -128,11 +129,13 @@ class PlannedOutput:
 
     Attributes:
         name: the column's name.
-        function: "key", "count", "unit_count", "sum", "mean", "sum_from_mean" or "constant".
+        function: "key", "count", "unit_count", "sum", "mean", "sum_from_mean", "constant", or "computed" from
+            other statistics and keys.
         sources: the key column's place, or the measurements' places (for "mean": centred sum, count).
         described: the statistic in the words of SQL, for people.
         whole: the answer is a whole number.
         constant: the value of a "constant", which no row can change.
+        parts, formula: of a "computed" output, what fills the formula's slots, and the formula.
     """
 
     name: str
@@ -141,11 +144,31 @@ class PlannedOutput:
     described: str
     whole: bool = False
     constant: Fraction = Fraction(0)
+    parts: tuple[PlannedOutput, ...] = ()
+    formula: Formula | None = None
+
+    def canonical(self) -> Any:
+        """As plain JSON values. (What it is computed from, not how it is described.)"""
+        formula = None if self.formula is None else canonical_formula(self.formula)
+        parts = [p.canonical() for p in self.parts]
+        return [self.name, self.function, self.sources, self.whole, str(self.constant), parts, formula]
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """One thing to sort the groups by, after the noise."""
+
+    output: PlannedOutput
+    descending: bool
+    nulls_first: bool
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything about a query that is decided before the data is read."""
+    """Everything about a query that is decided before the data is read.
+
+    `having`, `order`, `limit` and `offset` choose and sort groups by their noisy values and public keys.
+    """
 
     registration: Registration
     unit: Unit
@@ -157,6 +180,10 @@ class Plan:
     outputs: tuple[PlannedOutput, ...]
     loss: PrivacyLoss
     text: str
+    having: PlannedOutput | None = None
+    order: tuple[Ordering, ...] = ()
+    limit: int | None = None
+    offset: int = 0
 
     @property
     def groups(self) -> int:
@@ -175,7 +202,10 @@ class Plan:
             "where": canonical(self.where),
             "keys": [[k.name, canonical(k.expression), [_key_text(v) for v in k.values]] for k in self.keys],
             "measurements": [m.canonical() for m in self.measurements],
-            "outputs": [[o.name, o.function, o.sources] for o in self.outputs],
+            "outputs": [output.canonical() for output in self.outputs],
+            "having": self.having and self.having.canonical(),
+            "order": [[o.output.canonical(), o.descending, o.nulls_first] for o in self.order],
+            "shown": [self.limit, self.offset],
             "loss": [str(self.loss.epsilon), str(self.loss.delta)],
         }
         text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)

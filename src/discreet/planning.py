@@ -8,16 +8,19 @@ from __future__ import annotations
 import dataclasses
 from math import prod
 
-from discreet.aggregates import Summand, centred_arguments, plan_aggregate
-from discreet.binding import bind, bind_condition, bind_groupable
+from discreet.aggregates import centred_arguments, plan_aggregate
+from discreet.binding import bind_condition, bind_groupable, resolved
+from discreet.clauses import Clauses, aggregates_of, sort_of_kind
 from discreet.errors import RefusedError, UsageError
 from discreet.expressions import Expression, Field
 from discreet.keys import MOST_KEYS, cast_keys
 from discreet.measurements import Measurements
 from discreet.plan import KeyColumn, Plan, PlannedOutput, Request, Unit
 from discreet.privacy import PrivacyLoss, split
-from discreet.query import Aggregate, Apply, GroupKey, Node, Output, Query, aggregates_in
+from discreet.query import Aggregate, GroupKey, Node, Output, Query, aggregates_in
+from discreet.query_text import node_text
 from discreet.schema import Registration, Schema
+from discreet.sql_expressions import default_name
 
 __all__ = ["make_plan", "unit_of"]
 
@@ -41,7 +44,9 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
         raise UsageError("keys", f"of all grouping columns must multiply to at most {MOST_KEYS} groups", groups)
     rows, pairs = _limits(request, unit, groups)
     builder = Measurements(schema, unit, rows, pairs, groups, request, aliases)
-    outputs = _outputs(query, keys, builder)
+    clauses = _clauses(query, keys, builder)
+    outputs = _outputs(query, keys, clauses)
+    having, order = clauses.having(query.having), clauses.order(query.order)
     where = bind_condition(query.where, schema, aliases) if query.where is not None else None
     shares = split(request.epsilon, [share for _, share in builder.found.values()])
     measurements = tuple(
@@ -65,6 +70,10 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
         outputs=outputs,
         loss=PrivacyLoss(request.epsilon, request.delta),
         text=query.text,
+        having=having,
+        order=order,
+        limit=query.limit,
+        offset=query.offset,
     )
 
 
@@ -142,34 +151,38 @@ def _unknown_keys(group: GroupKey) -> RefusedError:
     )
 
 
-def _outputs(query: Query, keys: tuple[KeyColumn, ...], builder: Measurements) -> tuple[PlannedOutput, ...]:
+def _clauses(query: Query, keys: tuple[KeyColumn, ...], builder: Measurements) -> Clauses:
+    named = {output.node: output.name for output in query.outputs if isinstance(output.node, Aggregate)}
+    asked = [(named.get(a, default_name(a)), a) for a in aggregates_of(query)]
+    centred = centred_arguments(asked, builder)
+
+    def statistic(aggregate: Aggregate) -> PlannedOutput:
+        return plan_aggregate(named.get(aggregate, default_name(aggregate)), aggregate, builder, centred)
+
+    grouped = [resolved(group.node, builder.schema, builder.aliases) for group in query.groups]
+
+    def key_of(node: Node) -> int | None:
+        node = resolved(node, builder.schema, builder.aliases)
+        return grouped.index(node) if node in grouped else None
+
+    return Clauses(key_of, [sort_of_kind(key.expression.type.kind) for key in keys], statistic, node_text)
+
+
+def _outputs(query: Query, keys: tuple[KeyColumn, ...], clauses: Clauses) -> tuple[PlannedOutput, ...]:
     if not any(any(aggregates_in(output.node)) for output in query.outputs):
         raise RefusedError(
             "SELECT",
             "has no aggregate, and would show the private rows themselves",
             hint="ask for COUNT(*), SUM(x), AVG(x) or COUNT(DISTINCT unit)",
         )
-    asked = [(output.name, output.node) for output in query.outputs if isinstance(output.node, Aggregate)]
-    centred = centred_arguments(asked, builder)
-    return tuple(_one_output(output, keys, builder, centred) for output in query.outputs)
+    return tuple(_one_output(output, keys, clauses) for output in query.outputs)
 
 
-def _one_output(
-    output: Output,
-    keys: tuple[KeyColumn, ...],
-    builder: Measurements,
-    centred: frozenset[Summand],
-) -> PlannedOutput:
-    node, thing = output.node, f"output {output.name!r}"
+def _one_output(output: Output, keys: tuple[KeyColumn, ...], clauses: Clauses) -> PlannedOutput:
+    node = output.node
     if isinstance(node, Aggregate):
-        return plan_aggregate(output.name, node, builder, centred)
-    if isinstance(node, Apply) and any(aggregates_in(node)):
-        hint = "ask for the aggregates and compute afterwards: that is free"
-        raise RefusedError(thing, "computes with aggregates, which is not available yet", hint=hint)
-    expression = bind(node, builder.schema, builder.aliases)
-    for place, key in enumerate(keys):
-        if key.expression == expression:
-            return PlannedOutput(output.name, "key", (place,), key.name)
-    raise RefusedError(
-        thing, "must be an aggregate or stand in GROUP BY", hint="add it to GROUP BY, and list its --keys"
-    )
+        return dataclasses.replace(clauses.statistic(node), name=output.name)
+    place = clauses.key_of(node)
+    if place is not None:
+        return PlannedOutput(output.name, "key", (place,), keys[place].name)
+    return clauses.computed(output.name, node, f"output {output.name!r}")

@@ -21,6 +21,7 @@ __all__ = [
     "Name",
     "Node",
     "Options",
+    "OrderKey",
     "Output",
     "Query",
     "Scalar",
@@ -101,6 +102,15 @@ class GroupKey:
 
 
 @dataclass(frozen=True)
+class OrderKey:
+    """One term of ORDER BY: an output, a grouping expression, an aggregate, or arithmetic between them."""
+
+    node: Node
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
 class Options:
     """What the OPTIONS clause said, as it was written; None where it said nothing."""
 
@@ -120,6 +130,9 @@ class Query:
         outputs: the columns of the answer, in order: group keys and aggregates.
         where: the filter, a boolean row expression.
         groups: the grouping expressions, in order.
+        having: a condition on the *noisy* values of a group.
+        order: by which noisy values and keys the groups are sorted; empty for the order of the keys as listed.
+        limit, offset: how many of the sorted groups are kept, and how many are left out before them.
         options: what the query itself says of budget and limits.
         text: what the analyst wrote, for the ledger's history.
     """
@@ -128,6 +141,10 @@ class Query:
     outputs: tuple[Output, ...]
     where: Node | None = None
     groups: tuple[GroupKey, ...] = ()
+    having: Node | None = None
+    order: tuple[OrderKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
     options: Options = field(default_factory=Options)
     text: str = ""
 

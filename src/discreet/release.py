@@ -8,15 +8,15 @@ from __future__ import annotations
 import contextlib
 from fractions import Fraction
 
-from discreet.answer import Answer, AnswerColumn, Value, details_of
+from discreet.answer import Answer, Value, details_of
 from discreet.engines.engine import Engine
 from discreet.entropy import Entropy, SystemEntropy
 from discreet.errors import DiscreetError, EngineError, SourceError
-from discreet.estimators import estimate_output
 from discreet.laplace.limbs import Int128Array
 from discreet.laplace.mechanism import LaplaceMechanism
 from discreet.ledger import Failure, Ledger
 from discreet.plan import Measurement, Plan
+from discreet.postprocessing import answer_columns
 from discreet.relational import compile_plan
 
 __all__ = ["release"]
@@ -103,16 +103,10 @@ def _reason(error: BaseException) -> Failure:
 
 
 def _answer(plan: Plan, noisy: tuple[Int128Array, ...], confidence: Fraction, ledger: Ledger, entry: int) -> Answer:
-    columns: list[AnswerColumn] = []
-    for output in plan.outputs:
-        if output.function == "key":
-            columns.append(AnswerColumn(output.name, output.described, _key_values(plan, output.sources[0])))
-            continue
-        estimate = estimate_output(output, plan.measurements, noisy, confidence)
-        columns.append(AnswerColumn(output.name, output.described, estimate.values, estimate.low, estimate.high))
+    keys = [_key_values(plan, place) for place in range(len(plan.keys))]
     balance = ledger.balance(plan.registration.source)
     return Answer(
-        columns=tuple(columns),
+        columns=answer_columns(plan, keys, noisy, confidence),
         confidence=confidence,
         cost=plan.loss,
         left=balance.left if balance else None,

@@ -16,8 +16,9 @@ from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import RefusedError, UsageError
-from discreet.query import GroupKey, Node, Options, Output, Query
+from discreet.query import Node, Options, Output, Query
 from discreet.sql_aggregates import AGGREGATE_NAMES
+from discreet.sql_clauses import read_groups, read_having, read_limit, read_offset, read_order
 from discreet.sql_expressions import convert, default_name
 
 __all__ = ["parse"]
@@ -27,7 +28,9 @@ MOST_TOKENS = 20_000
 
 
 class Dialect(DuckDB):
-    """DuckDB's syntax, with BigQuery's backticks and named arguments (`=>`) on aggregates."""
+    """DuckDB's syntax, with BigQuery's backticks, named arguments (`=>`) on aggregates, and order of NULL."""
+
+    NULL_ORDERING = "nulls_are_small"  # BigQuery: first in ascending order, last in descending order
 
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS = ['"', "`"]  # noqa: RUF012 - sqlglot's own convention
@@ -51,13 +54,9 @@ _CLAUSES: dict[str, tuple[str, str, str]] = {
     "joins": ("JOIN", "a row of another table can multiply one person's rows", "Join before registering."),
     "laterals": ("LATERAL", "it can multiply one person's rows", _PRIVATE_INSTEAD),
     "with_": ("WITH (a common table expression)", "only one plain SELECT is read so far", _PRIVATE_INSTEAD),
-    "having": ("HAVING", "it is not available yet", "Filter the answer afterwards: that is free."),
     "qualify": ("QUALIFY", "window functions compare private rows", _PRIVATE_INSTEAD),
     "windows": ("WINDOW", "window functions compare private rows", _PRIVATE_INSTEAD),
     "distinct": ("SELECT DISTINCT", "the distinct values are private rows", "Use GROUP BY with --keys."),
-    "order": ("ORDER BY", "it is not available yet", "Sort the answer afterwards: that is free."),
-    "limit": ("LIMIT", "it is not available yet", "Cut the answer afterwards: that is free."),
-    "offset": ("OFFSET", "it is not available yet", "Cut the answer afterwards: that is free."),
     "sample": ("a sample", "the sampling would need its own privacy proof", "Leave it out."),
     "pivots": ("PIVOT", "its columns come from the data", "Use GROUP BY with --keys."),
     "into": ("INTO", "a query writes nothing", "Use -o FILE."),
@@ -181,7 +180,7 @@ def _convert_select(statement: exp.Expr, options: Options, text: str) -> Query:
         if isinstance(statement, exp.SetOperation):
             raise RefusedError("UNION", "one person could stand in both parts", hint=_PRIVATE_INSTEAD)
         raise RefusedError("query", "only SELECT is answered", hint='for example "SELECT COUNT(*) FROM data"')
-    read = {"expressions", "from_", "where", "group"}
+    read = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
     for name, value in statement.args.items():
         if not value or name in read:
             continue
@@ -196,7 +195,11 @@ def _convert_select(statement: exp.Expr, options: Options, text: str) -> Query:
         relation=_relation(statement.args.get("from_")),
         outputs=outputs,
         where=convert(where.this) if where else None,
-        groups=_groups(statement.args.get("group"), outputs),
+        groups=read_groups(statement.args.get("group"), outputs),
+        having=read_having(statement.args.get("having"), outputs),
+        order=read_order(statement.args.get("order"), outputs),
+        limit=read_limit(statement.args.get("limit")),
+        offset=read_offset(statement.args.get("offset")),
         options=options,
         text=" ".join(text.split()),
     )
@@ -241,43 +244,6 @@ def _free_name(name: str, taken: set[str]) -> str:
     while f"{name}_{number}" in taken:
         number += 1
     return f"{name}_{number}"
-
-
-def _groups(clause: Any, outputs: tuple[Output, ...]) -> tuple[GroupKey, ...]:
-    """The grouping expressions: written out, by an output's alias or place, or ALL."""
-    from discreet.query import Aggregate, Constant, Name, aggregates_in
-
-    if clause is None:
-        return ()
-    for name, value in clause.args.items():
-        if value and name not in ("expressions", "all"):
-            construct = name.upper().replace("_", " ")
-            why = "one person would stand in every total as well as in its parts"
-            raise RefusedError(construct, why, hint="ask for each grouping in a query of its own")
-    plain = [output for output in outputs if not any(aggregates_in(output.node))]
-    if clause.args.get("all"):
-        return tuple(GroupKey(output.name, output.node) for output in plain)
-    by_name = {output.name: output for output in plain}
-    keys: list[GroupKey] = []
-    for expression in clause.expressions:
-        node = convert(expression)
-        output: Output | None = None
-        if isinstance(node, Constant):
-            place = node.value
-            if not isinstance(place, int) or isinstance(place, bool) or not 1 <= place <= len(outputs):
-                raise UsageError("GROUP BY", f"a place must be from 1 to {len(outputs)}", str(place))
-            output = outputs[place - 1]
-        elif isinstance(node, Name) and len(node.parts) == 1 and node.parts[0] in by_name:
-            output = by_name[node.parts[0]]
-        else:
-            output = next((o for o in plain if o.node == node), None)
-        key = GroupKey(output.name, output.node) if output else GroupKey(default_name(node), node)
-        if isinstance(key.node, Aggregate) or any(aggregates_in(key.node)):
-            raise RefusedError("GROUP BY", "an aggregate cannot be a group key", key.name)
-        if key in keys:
-            raise UsageError("GROUP BY", "names the same key twice", key.name)
-        keys.append(key)
-    return tuple(keys)
 
 
 def parse_expression(text: str, thing: str) -> tuple[Node, ...]:

@@ -1,0 +1,121 @@
+"""A query's expressions as SQL text, which `discreet.sql` reads back into the same value."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlglot.dialects.duckdb import DuckDB
+
+from discreet.query import Aggregate, Apply, Bounds, Constant, Name, Node, Scalar
+
+__all__ = ["name_text", "node_text"]
+
+_INFIX = {
+    "eq": "=",
+    "ne": "<>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "AND",
+    "or": "OR",
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "modulo": "%",
+    "like": "LIKE",
+}
+_AGGREGATES = {"count_distinct": "COUNT"}
+
+
+def name_text(name: str) -> str:
+    """A name, always quoted: it is then never a keyword, and keeps its case, blanks and dots."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def node_text(node: Node) -> str:
+    """An expression. Every operator stands in parentheses but the outermost."""
+    text = _text(node)
+    outer = isinstance(node, Apply) and text.startswith("(")
+    return text[1:-1] if outer else text
+
+
+def _text(node: Node) -> str:
+    match node:
+        case Name(parts):
+            return ".".join(_plain_or_quoted(part) for part in parts)
+        case Constant(value):
+            return _constant(value)
+        case Aggregate():
+            return _aggregate(node)
+        case Apply(function, arguments):
+            return _apply(function, [_text(argument) for argument in arguments])
+
+
+def _plain_or_quoted(name: str) -> str:
+    plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
+    return name if plain and name.upper() not in DuckDB.Tokenizer.KEYWORDS else name_text(name)
+
+
+def _constant(value: Scalar) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case int() | Decimal():
+            return f"{value:f}" if isinstance(value, Decimal) else str(value)
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case datetime.datetime():
+            name = "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMP"
+            return f"CAST('{value.isoformat()}' AS {name})"
+        case _:
+            return f"CAST('{value.isoformat()}' AS DATE)"
+
+
+def _apply(function: str, arguments: list[str]) -> str:
+    if function in _INFIX and len(arguments) > 1:
+        return "(" + f" {_INFIX[function]} ".join(arguments) + ")"
+    if function.startswith("extract_"):
+        return f"EXTRACT({function.removeprefix('extract_').upper()} FROM {arguments[0]})"
+    match function:
+        case "not":
+            return f"(NOT {arguments[0]})"
+        case "negate":
+            return f"(- {arguments[0]})"
+        case "is_null":
+            return f"({arguments[0]} IS NULL)"
+        case "in":
+            return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
+        case "case":
+            pairs = zip(arguments[0:-1:2], arguments[1:-1:2], strict=True)
+            whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
+            return f"CASE {whens} ELSE {arguments[-1]} END"
+        case _:
+            return f"{function.upper()}({', '.join(arguments)})"
+
+
+def _aggregate(aggregate: Aggregate) -> str:
+    function = _AGGREGATES.get(aggregate.function, aggregate.function.upper())
+    argument = "*" if aggregate.argument is None else node_text(aggregate.argument)
+    distinct = "DISTINCT " if aggregate.function == "count_distinct" else ""
+    named = "" if aggregate.bounds is None else f", contribution_bounds_per_row => {_bounds(aggregate.bounds)}"
+    return f"{function}({distinct}{argument}{named})"
+
+
+def _bounds(bounds: Bounds) -> str:
+    return f"({_number(bounds.lower)}, {_number(bounds.upper)})"
+
+
+def _number(value: Fraction) -> str:
+    # Bounds come from decimal text, so their decimals end.
+    places = 0
+    while (value * 10**places).denominator != 1:
+        places += 1
+    digits = str(abs(int(value * 10**places))).rjust(places + 1, "0")
+    text = f"{digits[:-places]}.{digits[-places:]}" if places else digits
+    return f"-{text}" if value < 0 else text
