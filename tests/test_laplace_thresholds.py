@@ -296,6 +296,32 @@ def test_a_low_part_that_is_not_kept_is_drawn_again_whole(scale: Fraction) -> No
     assert source.arrays == []
 
 
+@pytest.mark.parametrize("exponent", [21, 45, 62, 63, 64, 83, 84, 100, 127])
+def test_the_largest_low_parts_are_refused_up_to_their_threshold(exponent: int) -> None:
+    """Just above a power of two t / 2^s is nearly 2^19, and 1 - exp(-L/t) for the largest L nearly 2^-19: the
+    surely kept V begin there and not below. (A V between 2^-20 and 2^-19 that is kept unasked shows here.)"""
+    scale = Fraction(2**exponent + 1)
+    shift = exponent - 19
+    v_bits = 64 if 44 < shift <= 64 else (64 if shift <= 44 else 128) - shift
+    low = 2**shift - 1
+    rng = random.Random(10)
+    with mpmath.workprec(900):
+        at = -mpmath.expm1(-low / _mp(scale)) * mpmath.mpf(2) ** v_bits
+        m = int(mpmath.floor(at))
+        fraction = int(mpmath.floor((at - m) * mpmath.mpf(2) ** 300))
+    assert 2 ** (v_bits - 20) <= m < 2 ** (v_bits - 19)
+    for step, kept in ((-1, False), (1, True)):
+        tail = (fraction + step) << (TAIL - 300)
+        arrays = words_for([low], shift, rng, v=m)
+        fresh = [[2**64 - 2], *words_for([1], shift, rng)]  # H = 0, plus, L = 1: what is drawn if L is refused
+        source = Scripted([2**64 - 2], *arrays, *fresh, tail=tail, restart=v_bits)
+        assert draw(scale, 1, source).tolist() == [low if kept else 1]
+    if m > 2 ** (v_bits - 20):
+        source = Scripted([2**64 - 2], *words_for([low], shift, rng, v=m - 1), *fresh, restart=v_bits)
+        assert draw(scale, 1, source).tolist() == [1]
+        assert source.requests == []
+
+
 def test_keep_is_bernoulli_exp_at_its_threshold() -> None:
     """exact_keep(offset, scale) is True iff V >= 1 - exp(-offset/scale), for V beside that threshold."""
     rng = random.Random(5)
