@@ -121,9 +121,7 @@ def test_a_held_lock_is_waited_for_and_then_named(path: Path) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         began = time.monotonic()
-        with pytest.raises(
-            LedgerError, match=r"locked by another process for more than 0\.3 seconds"
-        ) as error:
+        with pytest.raises(LedgerError, match=r"locked by another process for more than 0\.3 seconds") as error:
             debit(ledger)
         assert 0.25 < time.monotonic() - began < 5
         assert is_clear(error.value, path)

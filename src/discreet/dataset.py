@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ class Dataset:
         *,
         version: int,
         name: str,
-        unit: str | None,
+        unit: tuple[str, ...] | None,
         row_level: bool,
         max_contributions: object,
         max_groups_contributed: object,
@@ -63,13 +64,17 @@ class Dataset:
         }
 
     def __repr__(self) -> str:
-        unit = "one row" if self._row_level else self._unit or "not set"
+        unit = "one row" if self._row_level else ", ".join(self._unit or ()) or "not set"
         return f"<Dataset {self._name}: {len(self.registration.schema.columns)} columns, privacy unit {unit}>"
 
     @property
     def ledger_path(self) -> Path:
         """Where the ledger lies."""
         return self._ledger.path
+
+    def close(self) -> None:
+        """Let the ledger's file go. Closing twice is fine."""
+        self._ledger.close()
 
     def query(
         self,
@@ -102,9 +107,6 @@ class Dataset:
             BudgetError: too little is left; nothing was read or charged.
             EngineError: the engine failed; the cost stays spent.
         """
-        from discreet.engines.duckdb import DuckDBEngine
-        from discreet.release import release
-
         plan = self.plan(
             sql,
             epsilon=epsilon,
@@ -114,9 +116,19 @@ class Dataset:
             max_contributions=max_contributions,
             max_groups_contributed=max_groups_contributed,
         )
+        return self.answer(plan, confidence=parse_confidence(confidence), analyst=analyst)
+
+    def answer(self, plan: Plan, *, confidence: Fraction, analyst: str = "") -> Answer:
+        """The answer to a plan that `plan` made: debited first, then read.
+
+        Raises:
+            BudgetError, EngineError: as `query`.
+        """
+        from discreet.engines.duckdb import DuckDBEngine
+        from discreet.release import release
+
         engine = DuckDBEngine(self.registration, self._frame)
-        level = parse_confidence(confidence)
-        return release(plan, self._ledger, engine, level, version=self._version, analyst=analyst)
+        return release(plan, self._ledger, engine, confidence, version=self._version, analyst=analyst)
 
     def estimate(
         self,
@@ -220,11 +232,9 @@ class Dataset:
             if self._row_level:
                 raise UsageError("privacy_unit_column", "is set, but the source was opened at row level")
             written = self._nodes(options.privacy_unit, "privacy_unit_column")
-            if declared is not None and unit_of(written, schema) != unit_of(
-                self._nodes(declared, "privacy unit"), schema
-            ):
+            if declared is not None and unit_of(written, schema) != unit_of(self._declared(declared), schema):
                 # The unit is the owner's: a query can repeat it, not replace it.
-                rule = f"must be the source's privacy unit, {declared}"
+                rule = f"must be the source's privacy unit, {', '.join(declared)}"
                 raise UsageError("privacy_unit_column", rule, options.privacy_unit)
             return written
         if self._row_level:
@@ -235,7 +245,10 @@ class Dataset:
                 "is required: which column says whose row it is?",
                 hint="--unit COLUMN (Python: privacy_unit=), or --row-level (row_level=True) if each row is one person",
             )
-        return self._nodes(declared, "privacy unit")
+        return self._declared(declared)
+
+    def _declared(self, texts: tuple[str, ...]) -> tuple[Node, ...]:
+        return tuple(node for text in texts for node in self._nodes(text, "privacy unit"))
 
     def _nodes(self, text: str, thing: str) -> tuple[Node, ...]:
         """A column's plain name (blanks and all), else a list of expressions."""
@@ -280,7 +293,7 @@ def _mapping(name: str, value: object) -> Mapping[str, Any]:
 def open_source(
     source: object,
     *,
-    privacy_unit: str | None = None,
+    privacy_unit: str | Sequence[str] | None = None,
     row_level: bool = False,
     max_contributions: object = None,
     max_groups_contributed: object = None,
@@ -288,6 +301,7 @@ def open_source(
     ledger: str | os.PathLike[str] | None = None,
     name: str | None = None,
     types: Mapping[str, str] | None = None,
+    expect: Sequence[str] = (),
 ) -> Dataset:
     """Open a private source: a file, or a pandas, Polars or Arrow table.
 
@@ -296,7 +310,8 @@ def open_source(
 
     Args:
         source: a path to a CSV, TSV, JSON lines or Parquet file (plain or .gz), or a data frame.
-        privacy_unit: who is protected: a column, or several expressions with commas ("actor, DATE(time)").
+        privacy_unit: who is protected: a column, or several expressions with commas ("actor, DATE(time)") or as
+            a list.
         row_level: instead, each row is its own unit.
         max_contributions: how many rows one unit may weigh, over all groups.
         max_groups_contributed: how many groups one unit may weigh in COUNT(DISTINCT unit).
@@ -304,6 +319,8 @@ def open_source(
         ledger: the ledger's file; None for DISCREET_LEDGER, else the user's state folder.
         name: what a data frame is called (required for one).
         types: for columns whose type is to be another than the one found, its name.
+        expect: names that a CSV file's columns are going to be asked by. With the unit, they tell its header from
+            a first row where everything is text.
 
     Raises:
         SourceError: the source cannot be read or registered.
@@ -316,8 +333,13 @@ def open_source(
         raise UsageError("row_level", "must be True or False", row_level)
     if row_level and privacy_unit is not None:
         raise UsageError("privacy unit", "and row level exclude each other", privacy_unit)
-    if privacy_unit is not None and (not isinstance(privacy_unit, str) or not privacy_unit.strip()):
-        raise UsageError("privacy unit", "must be a column name, or several with commas between", privacy_unit)
+    unit = None if privacy_unit is None else _unit_texts(privacy_unit)
+    # What can be told before the source is registered is told now: a slip of the pen leaves no trace.
+    if budget is not None:
+        parse_epsilon(budget, name="budget")
+    for limit, value in (("max_contributions", max_contributions), ("max_groups_contributed", max_groups_contributed)):
+        if value is not None:
+            parse_positive_integer(limit, value)
     book = Ledger(default_path() if ledger is None else Path(ledger))
     is_path = isinstance(source, str | os.PathLike)
     if is_path:
@@ -331,7 +353,7 @@ def open_source(
     version, notice = book.version(identity), ""
     if registration is None or not is_path:
         made = (
-            sources.register(location, types=types or {})
+            sources.register(location, types=types or {}, expect=(*(unit or ()), *expect))
             if is_path
             else sources.register_frame(source, name or "", types=types or {})
         )
@@ -349,7 +371,7 @@ def open_source(
         book,
         version=version,
         name=known_as,
-        unit=privacy_unit,
+        unit=unit,
         row_level=row_level,
         max_contributions=max_contributions,
         max_groups_contributed=max_groups_contributed,
@@ -361,6 +383,13 @@ def open_source(
     if budget is not None:
         dataset.set_budget(budget)
     return dataset
+
+
+def _unit_texts(unit: object) -> tuple[str, ...]:
+    texts = (unit,) if isinstance(unit, str) else tuple(unit) if isinstance(unit, Sequence) else ()
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        raise UsageError("privacy unit", "must be a column name, or several with commas between", unit)
+    return texts
 
 
 def _check_types(registration: Registration, types: Mapping[str, str]) -> None:

@@ -12,6 +12,7 @@ __all__ = [
     "DiscreetError",
     "EngineError",
     "LedgerError",
+    "OutputError",
     "RefusedError",
     "SourceError",
     "UsageError",
@@ -53,6 +54,10 @@ class DiscreetError(Exception):
 
 class SourceError(DiscreetError):
     """A file or table cannot be opened, read or registered (exit 1)."""
+
+
+class OutputError(DiscreetError):
+    """A result cannot be written (exit 1)."""
 
 
 class EngineError(DiscreetError):

@@ -26,6 +26,7 @@ __all__ = [
     "Query",
     "Scalar",
     "aggregates_in",
+    "names_in_query",
 ]
 
 Scalar: TypeAlias = None | bool | int | Decimal | str | datetime.date | datetime.datetime
@@ -156,3 +157,22 @@ def aggregates_in(node: Node) -> Iterator[Aggregate]:
     elif isinstance(node, Apply):
         for argument in node.arguments:
             yield from aggregates_in(argument)
+
+
+def names_in_query(query: Query) -> tuple[str, ...]:
+    """Every column a query names, as it is written there; each once."""
+    nodes = [output.node for output in query.outputs] + [group.node for group in query.groups]
+    if query.where is not None:
+        nodes.append(query.where)
+    return tuple(dict.fromkeys(str(name) for node in nodes for name in _names_in(node)))
+
+
+def _names_in(node: Node) -> Iterator[Name]:
+    match node:
+        case Name():
+            yield node
+        case Apply():
+            for argument in node.arguments:
+                yield from _names_in(argument)
+        case Aggregate() if node.argument is not None:
+            yield from _names_in(node.argument)

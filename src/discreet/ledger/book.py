@@ -62,9 +62,7 @@ class Ledger:
         LedgerError: if the file is not a ledger, damaged, locked, full, read-only or of a newer version.
     """
 
-    def __init__(
-        self, path: Path | str, *, timeout: float = 10.0, clock: Callable[[], datetime] = _now
-    ) -> None:
+    def __init__(self, path: Path | str, *, timeout: float = 10.0, clock: Callable[[], datetime] = _now) -> None:
         text = os.fspath(path)
         if not text or "\0" in text or "://" in text:
             raise UsageError("ledger", "must be the path of a file", text)
@@ -175,9 +173,7 @@ class Ledger:
             if old is None:
                 raise UsageError(f"budget of {source}", "is not set yet", hint="set it with --budget")
             if not total.covers(old.total):
-                raise UsageError(
-                    f"budget of {source}", f"is {_show(old.total)} and can only be raised", _show(total)
-                )
+                raise UsageError(f"budget of {source}", f"is {_show(old.total)} and can only be raised", _show(total))
             if total != old.total:
                 self._append(connection, Kind.RAISE, source, _amount(total))
 

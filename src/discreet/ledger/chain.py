@@ -201,9 +201,7 @@ class Check:
         self._found = head in (None, GENESIS)
         self._count = 0
         self._totals: dict[str, PrivacyLoss] = {}
-        self._standing: defaultdict[str, tuple[PrivacyLoss, int]] = defaultdict(
-            lambda: (PrivacyLoss(Fraction(0)), 0)
-        )
+        self._standing: defaultdict[str, tuple[PrivacyLoss, int]] = defaultdict(lambda: (PrivacyLoss(Fraction(0)), 0))
 
     def file(self, connection: sqlite3.Connection) -> None:
         """Check what stands around the entries: the file's pages, the table, its indexes and triggers.

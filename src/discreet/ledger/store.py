@@ -108,9 +108,7 @@ class Store:
             raise UsageError(self._thing, "is closed", hint="open it again")
         if self._connection is not None and self._pid != os.getpid():
             # Forked behind Python's back: even a new connection here would trust locks that nobody holds.
-            raise LedgerError(
-                self._thing, "was opened before this process was forked", hint="open it after the fork"
-            )
+            raise LedgerError(self._thing, "was opened before this process was forked", hint="open it after the fork")
         if self._connection is None:
             self._connection = self._open()
         elif self._identity != self._stat():
@@ -214,8 +212,7 @@ class Store:
         if version > len(chain.MIGRATIONS):
             raise LedgerError(
                 self._thing,
-                f"was written by a newer discreet (ledger version {version}; this one knows "
-                f"{len(chain.MIGRATIONS)})",
+                f"was written by a newer discreet (ledger version {version}; this one knows {len(chain.MIGRATIONS)})",
                 hint="upgrade discreet, here and wherever else this ledger is used",
             )
 
@@ -239,9 +236,7 @@ class Store:
         try:
             yield
         except chain.Damage as damage:
-            raise LedgerError(
-                self._thing, f"is damaged or was tampered with: {damage}", hint=_OWNER_CHECK
-            ) from None
+            raise LedgerError(self._thing, f"is damaged or was tampered with: {damage}", hint=_OWNER_CHECK) from None
         except UnicodeDecodeError:  # so broken that even SQLite's message about it is not text
             raise LedgerError(self._thing, "is damaged or was tampered with", hint=_OWNER_CHECK) from None
         except sqlite3.Error as error:
@@ -267,9 +262,7 @@ class Store:
             case sqlite3.SQLITE_FULL:
                 rule = "cannot grow: the disk, a quota or a file-size limit is full"
                 hint = "make room; nothing can be asked until the ledger can be written"
-            case (
-                sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH
-            ):
+            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
                 rule = "cannot be opened for writing"
                 hint = "check that this user may write the file and its folder, or name another ledger"
             case sqlite3.SQLITE_NOTADB:

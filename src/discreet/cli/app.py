@@ -1,0 +1,175 @@
+"""The command line's table of commands, and its one exit.
+
+Each command says which options it takes (`options`) and hands over to a module of its own, which is loaded
+when the command runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from discreet import __version__
+from discreet.cli import options as o
+from discreet.cli.faults import run
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="discreet",
+    help="Private answers about tables and logs, from a budget that cannot be overspent.",
+    epilog="Data goes to stdout, talk to stderr. Exit: 0 fine, 1 engine or input/output, 2 usage or policy, 3 budget, "
+    "4 cannot be answered privately, 5 ledger, 130 interrupted.",
+    rich_markup_mode=None,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"discreet {__version__}")  # noqa: T201 - the answer of --version
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())  # noqa: T201 - the answer of no command at all
+        raise typer.Exit(2)
+
+
+@app.command()
+def query(
+    source: o.Source,
+    sql: o.Sql,
+    unit: o.Unit = None,
+    row_level: o.RowLevel = False,
+    epsilon: o.Epsilon = None,
+    max_contributions: o.MaxContributions = None,
+    max_groups_contributed: o.MaxGroups = None,
+    bounds: o.Bounds = None,
+    keys: o.Keys = None,
+    keys_file: o.KeysFile = None,
+    delta: o.Delta = None,
+    budget: o.Budget = None,
+    ledger: o.LedgerPath = None,
+    types: o.Types = None,
+    confidence: o.Confidence = "0.95",
+    format: o.Format = "table",
+    output: o.Output = None,
+    report: o.Report = None,
+) -> None:
+    """Answer a question about a source, with noise, and charge it to the source's budget."""
+    from discreet.cli.query import Question, ask
+
+    question = Question(
+        source=source,
+        sql=sql,
+        unit=unit,
+        row_level=row_level,
+        epsilon=epsilon,
+        delta=delta,
+        max_contributions=max_contributions,
+        max_groups_contributed=max_groups_contributed,
+        bounds=bounds,
+        keys=keys,
+        keys_file=keys_file,
+        types=types,
+        budget=budget,
+        ledger=ledger,
+        confidence=confidence,
+    )
+    ask(question, format=format, output=output, report=report)
+
+
+@app.command()
+def estimate(
+    source: o.Source,
+    sql: o.Sql,
+    unit: o.Unit = None,
+    row_level: o.RowLevel = False,
+    epsilon: o.Epsilon = None,
+    max_contributions: o.MaxContributions = None,
+    max_groups_contributed: o.MaxGroups = None,
+    bounds: o.Bounds = None,
+    keys: o.Keys = None,
+    keys_file: o.KeysFile = None,
+    delta: o.Delta = None,
+    budget: o.Budget = None,
+    ledger: o.LedgerPath = None,
+    types: o.Types = None,
+    confidence: o.Confidence = "0.95",
+    format: o.EstimateFormat = "table",
+) -> None:
+    """Tell what a query would cost, and the error to expect. Reads no data, costs nothing."""
+    from discreet.cli.estimate import look_ahead
+    from discreet.cli.query import Question
+
+    question = Question(
+        source=source,
+        sql=sql,
+        unit=unit,
+        row_level=row_level,
+        epsilon=epsilon,
+        delta=delta,
+        max_contributions=max_contributions,
+        max_groups_contributed=max_groups_contributed,
+        bounds=bounds,
+        keys=keys,
+        keys_file=keys_file,
+        types=types,
+        budget=budget,
+        ledger=ledger,
+        confidence=confidence,
+    )
+    look_ahead(question, format=format)
+
+
+@app.command()
+def budget(
+    source: o.Source,
+    ledger: o.LedgerPath = None,
+    format: o.ListFormat = "table",
+) -> None:
+    """Show a source's budget: total, spent, left, and every query so far."""
+    from discreet.cli.budget import show_budget
+
+    show_budget(source, ledger=ledger, format=format)
+
+
+@app.command()
+def noise(scale: o.Scale, size: o.Size = "1") -> None:
+    """Draw discrete Laplace noise, to look at. Reads nothing, costs nothing."""
+    from discreet.cli.noise import show_noise
+
+    show_noise(scale, size)
+
+
+@app.command()
+def demo() -> None:
+    """Run the main job on the example log."""
+    from discreet.cli.demo import show_demo
+
+    show_demo()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The `discreet` command. Leaves through `sys.exit` with the documented code, whatever happens."""
+    for descriptor in (0, 1, 2):
+        # A standard stream that the caller closed: its number must not go to the ledger's file.
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.exit(run(app, list(sys.argv[1:] if arguments is None else arguments)))

@@ -1,0 +1,112 @@
+"""From the texts of a command line to the values that `Dataset` takes. Nothing is opened here but keys files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet.errors import SourceError, UsageError
+
+if TYPE_CHECKING:
+    from discreet.keys import KeyText
+    from discreet.query import Bounds
+
+__all__ = ["choose", "read_bounds", "read_keys", "read_types"]
+
+
+def choose(option: str, value: str, known: Sequence[str]) -> str:
+    """One of the known words.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    if value not in known:
+        raise UsageError(option, f"must be one of {', '.join(known)}", value)
+    return value
+
+
+def read_bounds(texts: Sequence[str] | None) -> dict[str, Bounds]:
+    """``NAME=LOW..HIGH``, several times.
+
+    Raises:
+        UsageError: not of that form, not numbers, out of order, or a name twice.
+    """
+    from discreet.bounds import parse_bounds_option
+
+    bounds: dict[str, Bounds] = {}
+    for text in texts or ():
+        name, pair = parse_bounds_option(text)
+        if bounds.setdefault(name, pair) != pair:
+            raise UsageError(f"--bounds {name}", "is given twice, with two values", text)
+    return bounds
+
+
+def read_types(texts: Sequence[str] | None) -> dict[str, str]:
+    """``NAME=TYPE``, several times.
+
+    Raises:
+        UsageError: not of that form, not a type, or a name twice.
+    """
+    from discreet.schema import parse_type
+
+    types: dict[str, str] = {}
+    for text in texts or ():
+        name, sign, kind = text.rpartition("=")
+        if not sign or not name.strip() or not kind.strip():
+            raise UsageError("--types", "must be NAME=TYPE", text, "for example --types files=BIGINT")
+        parse_type(kind, thing=f"--types {name}")
+        if types.setdefault(name, kind) != kind:
+            raise UsageError(f"--types {name}", "is given twice, with two values", text)
+    return types
+
+
+def read_keys(texts: Sequence[str] | None, files: Sequence[str] | None) -> dict[str, tuple[KeyText | None, ...]]:
+    """``NAME=A,B,...`` and ``NAME=FILE``, several times; what is said of one name adds up.
+
+    Raises:
+        UsageError: not of that form, no key, or a quote that is not closed.
+        SourceError: a file that cannot be read as UTF-8 text.
+    """
+    from discreet.keys import parse_keys_option
+
+    keys: dict[str, tuple[KeyText | None, ...]] = {}
+    for text in texts or ():
+        name, values = parse_keys_option(text)
+        keys[name] = keys.get(name, ()) + values
+    for text in files or ():
+        name, sign, path = text.partition("=")
+        if not sign or not name.strip() or not path.strip():
+            raise UsageError("--keys-file", "must be NAME=FILE", text, "for example --keys-file action=actions.txt")
+        keys[name.strip()] = keys.get(name.strip(), ()) + _keys_file(Path(path).expanduser())
+    return keys
+
+
+def _keys_file(path: Path) -> tuple[KeyText | None, ...]:
+    """One key a line; empty lines are skipped."""
+    from discreet.keys import split_line
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SourceError("--keys-file", f"cannot be read ({_reason(error)})", str(path)) from None
+    except UnicodeDecodeError:
+        raise SourceError("--keys-file", "is not UTF-8 text", str(path)) from None
+    keys: list[KeyText | None] = []
+    for number, line in enumerate(re.split(r"\r\n|\n|\r", text), start=1):
+        if not line.strip():
+            continue
+        values = split_line(line, f"--keys-file {path.name}, line {number}")
+        if len(values) != 1:
+            raise UsageError(
+                f"--keys-file {path.name}, line {number}", "must hold one key; quote one with a comma", line
+            )
+        keys += values
+    if not keys:
+        raise UsageError("--keys-file", "lists no key", str(path), 'write "" for the empty text')
+    return tuple(keys)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or "unknown reason").lower()

@@ -1,0 +1,160 @@
+"""Every option, declared once: its names, its help, its type. Commands pick from here, so that all say the same.
+
+Numbers stay text until `discreet.exact` reads them: 0.1 must be one tenth, not a double.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Bounds",
+    "Budget",
+    "Confidence",
+    "Delta",
+    "Epsilon",
+    "EstimateFormat",
+    "Format",
+    "Keys",
+    "KeysFile",
+    "LedgerPath",
+    "ListFormat",
+    "MaxContributions",
+    "MaxGroups",
+    "Output",
+    "Report",
+    "RowLevel",
+    "Scale",
+    "Size",
+    "Source",
+    "Sql",
+    "Types",
+    "Unit",
+]
+
+Source = Annotated[
+    str,
+    typer.Argument(metavar="SOURCE", help="A CSV, TSV, JSON lines or Parquet file; CSV and JSON lines also as .gz."),
+]
+Sql = Annotated[
+    str,
+    typer.Argument(metavar="SQL", help='A SELECT over the source, which is called "data" or by its file\'s name.'),
+]
+Unit = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unit",
+        metavar="COLUMN",
+        help="The column that says whose row it is: the rows of one value of it are protected together. Several, "
+        "with commas or by repeating: --unit actor,DATE(time).",
+    ),
+]
+RowLevel = Annotated[
+    bool,
+    typer.Option("--row-level", help="Instead: each row is one person."),
+]
+MaxContributions = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROWS",
+        help="How many rows one unit may weigh, over all groups. Who has more is scaled down to it. The noise "
+        "grows with it.",
+    ),
+]
+MaxGroups = Annotated[
+    str | None,
+    typer.Option(
+        "--max-groups-contributed",
+        metavar="GROUPS",
+        help="How many groups one unit may weigh in COUNT(DISTINCT unit). Default: the smaller of "
+        "--max-contributions and the number of keys.",
+    ),
+]
+Epsilon = Annotated[
+    str | None,
+    typer.Option(metavar="NUMBER", help="The whole cost of the query. Smaller is safer and noisier; 0.5 is usual."),
+]
+Delta = Annotated[
+    str | None,
+    typer.Option(metavar="NUMBER", help="For groups chosen from the data. Default: 0."),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="The source's total epsilon. Needed the first time, and set for good by it.",
+    ),
+]
+LedgerPath = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="The ledger's file. Default: DISCREET_LEDGER, else in the user's state folder.",
+    ),
+]
+Bounds = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=LOW..HIGH",
+        help="Bounds of a summed or averaged column, or of its alias. Values outside are clamped. Repeatable.",
+    ),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=A,B,...",
+        help="The public keys of a grouping column or alias, as one CSV line; a bare NULL is the missing key. "
+        "Ranges: day=2024-01-01..2024-12-31 by day. Repeatable.",
+    ),
+]
+KeysFile = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=FILE",
+        help="The public keys of a grouping column, from a text file with one key a line, written as in --keys.",
+    ),
+]
+Types = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=TYPE",
+        help="At the first use: the type of a column, if it is to be another than the one found. Repeatable.",
+    ),
+]
+Confidence = Annotated[
+    str,
+    typer.Option(metavar="NUMBER", help="The confidence of the intervals."),
+]
+Format = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="table, csv, json, ndjson or markdown."),
+]
+ListFormat = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="table, json or csv."),
+]
+Output = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout."),
+]
+Report = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Also write everything (values, mechanism, scale, unit, limits, cost) there, as one JSON document.",
+    ),
+]
+EstimateFormat = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="table or json."),
+]
+Scale = Annotated[
+    str,
+    typer.Option(metavar="NUMBER", help="The scale of the noise: sensitivity / epsilon."),
+]
+Size = Annotated[
+    str,
+    typer.Option(metavar="NUMBER", help="How many draws."),
+]

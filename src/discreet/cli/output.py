@@ -1,0 +1,158 @@
+"""Where answers go: stdout, or a file that appears whole or not at all.
+
+A destination is made ready *before* the query is paid for: an answer that cannot be written is money lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from discreet.errors import OutputError, UsageError
+
+__all__ = ["Destination", "FileDestination", "StdoutDestination", "destination", "write_stdout"]
+
+
+class StdoutDestination:
+    """Standard output. UTF-8 for machine formats; for people, what their terminal can show."""
+
+    path = None
+
+    def __init__(self) -> None:
+        if sys.stdout is None or sys.stdout.closed:
+            raise OutputError("stdout", "is closed", hint="write to a file with -o FILE")
+
+    def write(self, text: str, *, machine: bool) -> None:
+        """Write all of it.
+
+        Raises:
+            OutputError: the disk behind it is full, or the like. A reader that went away is BrokenPipeError.
+        """
+        write_stdout(text, machine=machine)
+
+
+def write_stdout(text: str, *, machine: bool = False) -> None:
+    """Write to stdout and flush.
+
+    Raises:
+        OutputError: it cannot be written. A reader that went away is BrokenPipeError.
+    """
+    stream = sys.stdout
+    try:
+        if machine and hasattr(stream, "buffer"):
+            stream.flush()
+            stream.buffer.write(text.encode())
+            stream.buffer.flush()
+        else:
+            encoding = getattr(stream, "encoding", None) or "utf-8"
+            # A terminal without the sign gets an escape; an answer never fails on it.
+            stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+            stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError("stdout", f"cannot be written ({_reason(error)})") from None
+
+
+class FileDestination:
+    """A file that is written beside its place and moved there when it is whole.
+
+    Making one creates the new file (empty, under a passing name), so that a folder without permission, a full
+    table of inodes or a read-only disk is told before anything is charged.
+    """
+
+    def __init__(self, option: str, path: Path) -> None:
+        self._name = str(path)
+        self._option = option
+        self._temporary: Path | None = None
+        self._path = path
+        try:
+            path = self._path = path.expanduser()
+            if path.is_dir():
+                raise OutputError(option, "is a folder; name a file in it", self._name)
+            if path.exists() and not os.access(path, os.W_OK):
+                raise OutputError(option, "cannot be written (permission denied)", self._name)
+            if path.exists() and not path.is_file():
+                return  # a pipe or a device: there is no "beside", it is written in place
+            path = self._path = path.resolve()
+            handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+            os.close(handle)
+            self._temporary = Path(name)
+            self._temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        except (OSError, RuntimeError) as error:
+            raise OutputError(option, f"cannot be written ({_reason(error)})", self._name) from None
+
+    @property
+    def path(self) -> Path:
+        """Where the file will be: absolute, links followed."""
+        return self._path
+
+    def write(self, text: str, *, machine: bool) -> None:
+        """Write all of it, as UTF-8, and put it in place.
+
+        Raises:
+            OutputError: the disk is full, or the place is gone since it was made ready.
+        """
+        try:
+            if self._temporary is None:
+                self._path.write_bytes(text.encode())
+                return
+            with self._temporary.open("wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            self._temporary.replace(self._path)
+            self._temporary = None
+        except OSError as error:
+            raise OutputError(self._option, f"could not be written ({_reason(error)})", self._name) from None
+
+    def discard(self) -> None:
+        """Take the passing file away, if it was not put in place."""
+        if self._temporary is not None:
+            with contextlib.suppress(OSError):
+                self._temporary.unlink()
+
+
+Destination = StdoutDestination | FileDestination
+
+
+@contextlib.contextmanager
+def destination(option: str, path: str | None, taken: dict[str, Path]) -> Iterator[Destination]:
+    """A destination made ready: a file, or stdout for None or "-".
+
+    Args:
+        option: its name, for errors.
+        path: what the user wrote.
+        taken: files that must not be written over, under the names to tell them by.
+
+    Raises:
+        OutputError: it cannot be written.
+        UsageError: it is one of the taken files, or has no name.
+    """
+    if path is None or path == "-":
+        yield StdoutDestination()
+        return
+    if not path.strip():
+        raise UsageError(option, "must be the path of a file", path)
+    ready = FileDestination(option, Path(path))
+    try:
+        for what, other in taken.items():
+            if ready.path == other or (ready.path.exists() and other.exists() and ready.path.samefile(other)):
+                raise UsageError(option, f"must not be {what}: it would be written over", path)
+        yield ready
+    finally:
+        ready.discard()
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _reason(error: BaseException) -> str:
+    return (getattr(error, "strerror", None) or "unknown reason").lower()

@@ -1,0 +1,88 @@
+"""What is said on stderr. Data goes to stdout, talk goes here, so that a pipe gets the data alone."""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from discreet.answer import Answer
+    from discreet.estimate import Estimate
+    from discreet.privacy import PrivacyLoss
+
+__all__ = ["about_answer", "about_estimate", "say", "show_loss", "warn_of_epsilon"]
+
+LARGE_EPSILON = 10
+
+
+def say(text: str) -> None:
+    """One line on stderr. Where stderr is closed or full, nothing is said, and nothing fails."""
+    if sys.stderr is None:
+        return
+    try:
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is the one place that talks
+    except (OSError, ValueError):
+        return
+
+
+def warn_of_epsilon(epsilon: Fraction) -> None:
+    """A large epsilon is allowed, with a word."""
+    from discreet.exact import decimal_text
+
+    if epsilon > LARGE_EPSILON:
+        say(
+            f"warning: epsilon {decimal_text(epsilon)} is above {LARGE_EPSILON}: the answer is close to exact and "
+            "protects hardly anyone"
+        )
+
+
+def about_answer(answer: Answer) -> None:
+    """What it cost, what is left, whom it protects and how, and how to read the numbers."""
+    say(f"spent: {show_loss(answer.cost)}; left: {show_loss(answer.left) if answer.left else 'unknown'}")
+    say(_protects(answer.details))
+    say(_intervals())
+    if any(_negative_count(column) for column in answer.columns):
+        say("negative counts are noise around a small true count; they are kept, since cutting them off biases totals")
+
+
+def about_estimate(estimate: Estimate) -> None:
+    """What it would cost, and what it would leave."""
+    from discreet.exact import decimal_text
+
+    text = f"would cost: {show_loss(estimate.cost)}"
+    if estimate.left is None:
+        text += "; no budget is set yet (--budget)"
+    elif estimate.left.epsilon < 0:
+        short = decimal_text(-estimate.left.epsilon)
+        text += f"; the budget is too small by epsilon {short}: the query would be refused"
+    else:
+        text += f"; would leave: {show_loss(estimate.left)}"
+    say(text)
+    say(_protects(estimate.details))
+    say("the plan alone told this: no data was read for it, and nothing was charged")
+
+
+def _protects(details: dict[str, object]) -> str:
+    limits = details["limits"]
+    shown = ", ".join(f"{name} {value}" for name, value in limits.items()) if isinstance(limits, dict) else ""
+    return f"privacy unit: {details['privacy_unit']}; neighbours: {details['relation']}; limits: {shown}"
+
+
+def _intervals() -> str:
+    return "intervals cover the noise, not what limits and bounds clipped"
+
+
+def _negative_count(column: object) -> bool:
+    described = str(getattr(column, "described", ""))
+    values = getattr(column, "values", ())
+    counted = described.startswith("COUNT") and getattr(column, "low", None) is not None
+    return counted and any(value < 0 for value in values)
+
+
+def show_loss(loss: PrivacyLoss) -> str:
+    """A loss in words; delta only where it is not 0."""
+    from discreet.exact import decimal_text
+
+    text = f"epsilon {decimal_text(loss.epsilon)}"
+    return f"{text}, delta {decimal_text(loss.delta, digits=30)}" if loss.delta > 0 else text
