@@ -1,32 +1,39 @@
 # Everything goes into .venv, with plain Python and pip. Another Python: make PYTHON=python3.13 ...
 PYTHON ?= python3
 BIN := .venv/bin
-STAMP := .venv/installed
+BASE := .venv/installed-base
+ALL := .venv/installed
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: install demo test test-slow bench clean
 
-install: $(STAMP)
+install: $(ALL)
 
-$(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "discreet needs Python 3.11 or newer: make PYTHON=python3.12 install" >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	@touch $@
-
-demo: $(STAMP)
+demo: $(BASE)
 	@$(BIN)/discreet demo
 
-test: $(STAMP)
+# The demo needs the package and its few dependencies only; everything else needs the tools as well.
+$(BASE): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "discreet needs Python 3.11 or newer: make PYTHON=python3.12" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) --editable .
+	@touch $@
+
+$(ALL): $(BASE)
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+test: $(ALL)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(STAMP)
+test-slow: $(ALL)
 	$(BIN)/python -m pytest -n 2 -m slow
 
-bench: $(STAMP)
+bench: $(ALL)
 	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
