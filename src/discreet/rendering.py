@@ -34,6 +34,10 @@ BIGINT = exp.DataType.build("BIGINT")
 HUGEINT = exp.DataType.build("INT128")
 DOUBLE = exp.DataType.build("DOUBLE")
 
+_SHORT_DECIMAL = 18
+"""DuckDB gives the product of two decimals of at most so many digits no more digits than that, and raises for
+the row where it has more. One longer factor gives the product all 38."""
+
 
 def _decimal_type(precision: int, scale: int) -> exp.DataType:
     return exp.DataType.build(f"DECIMAL({precision}, {scale})")
@@ -139,10 +143,16 @@ def _exact_integer(x: exp.Expr, type_: Type, grid: Grid, to: exp.DataType) -> ex
     factor = 10**grid.places
     if type_.kind is Kind.DECIMAL:
         reach = 10 ** (type_.precision - type_.scale)  # a decimal column lies strictly within +-reach
+        if low >= reach or high <= -reach:
+            # Every value lies beyond one bound, which the column's type cannot hold.
+            beyond = number(grid.lowest if low >= reach else grid.highest)
+            return case([(exp.Is(this=x, expression=exp.Null()), exp.Null())], beyond)
         low_literal = _decimal_literal(low, type_) if low > -reach else None
         high_literal = _decimal_literal(high, type_) if high < reach else None
-        digits = len(str(max(abs(low), abs(high))))
-        narrow = _decimal_type(min(38, digits + type_.scale), type_.scale)
+        digits = len(str(max(abs(low), abs(high)))) + type_.scale
+        if digits + grid.places + 1 > _SHORT_DECIMAL:
+            digits = max(digits, _SHORT_DECIMAL + 1)
+        narrow = _decimal_type(min(38, digits), type_.scale)
         clamped = exp.TryCast(this=_clamp(x, low_literal, high_literal), to=narrow)
         power = exp.Cast(this=exp.Literal.string(str(factor)), to=_decimal_type(grid.places + 1, 0))
         scaled: exp.Expr = exp.TryCast(this=exp.Mul(this=clamped, expression=power), to=to)

@@ -1,0 +1,133 @@
+"""The statistics by their definition, in exact Python: the oracle of the neighbour tests.
+
+Written from the design (sections 4 and 5), not from the engine's statements, and slow. A row is a dictionary
+from column names to values: None is missing; NaN is missing; a number is an int, a Decimal or a float.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+S = 2**20
+"""What a row within its unit's limit weighs."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A row expression: what the analyst writes, and what it means for one row."""
+
+    sql: str
+    of: Callable[[Row], Any]
+
+
+def field_term(name: str) -> Term:
+    """A column as a term."""
+    return Term(name, lambda row: row[name])
+
+
+@dataclass(frozen=True)
+class Group:
+    """A grouping term and its public keys."""
+
+    term: Term
+    keys: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One vector of totals to compute: "count", "unit_count", "sum" or "centred_sum"."""
+
+    kind: str
+    term: Term | None = None
+    lower: Fraction = Fraction(0)
+    upper: Fraction = Fraction(0)
+    step: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query by its meaning. `unit` is empty at row level."""
+
+    unit: tuple[Term, ...]
+    groups: tuple[Group, ...] = ()
+    where: Term | None = None
+    rows: int = 1
+    pairs: int = 1
+    aggregates: tuple[str, ...] = field(default=())
+
+
+def missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def on_grid(value: Any, lower: Fraction, upper: Fraction, step: Fraction) -> int:
+    """floor(clamp(x) / step)."""
+    if isinstance(value, float) and math.isinf(value):
+        clamped = upper if value > 0 else lower
+    else:
+        clamped = min(max(Fraction(value), lower), upper)
+    return math.floor(clamped / step)
+
+
+def unit_of(row: Row, question: Question) -> tuple[Any, ...] | None:
+    """Whose row it is; None if it is nobody's."""
+    parts = tuple(term.of(row) for term in question.unit)
+    return None if any(missing(part) for part in parts) else parts
+
+
+def places(question: Question) -> dict[tuple[Any, ...], int]:
+    """Where each combination of listed keys stands in the vector: the last column runs fastest."""
+    return {keys: i for i, keys in enumerate(product(*(group.keys for group in question.groups)))}
+
+
+def totals(rows: Sequence[Row], question: Question, statistic: Statistic) -> list[int]:
+    """The vector of exact integer totals over all listed groups."""
+    index = places(question)
+    counted: list[tuple[Any, int, Row]] = []
+    for number, row in enumerate(rows):
+        if question.where is not None and question.where.of(row) is not True:
+            continue
+        who = unit_of(row, question) if question.unit else ("row", number)
+        keys = tuple(group.term.of(row) for group in question.groups)
+        if who is None or keys not in index:
+            continue
+        counted.append((who, index[keys], row))
+    vector = [0] * len(index)
+    if statistic.kind == "unit_count":
+        pairs = {(who, place) for who, place, _ in counted}
+        touched = Counter(who for who, _ in pairs)
+        for who, place in pairs:
+            vector[place] += _weight(touched[who], question.pairs)
+        return vector
+    rows_of = Counter(who for who, _, _ in counted)
+    for who, place, row in counted:
+        weight = 1 if not question.unit else _weight(rows_of[who], question.rows)
+        vector[place] += weight * _value(row, statistic)
+    return vector
+
+
+def _weight(rows: int, limit: int) -> int:
+    return S if rows <= limit else (S * limit) // rows
+
+
+def _value(row: Row, statistic: Statistic) -> int:
+    if statistic.term is None:
+        return 1
+    x = statistic.term.of(row)
+    if missing(x):
+        return 0
+    if statistic.kind == "count":
+        return 1
+    q = on_grid(x, statistic.lower, statistic.upper, statistic.step)
+    if statistic.kind == "sum":
+        return q
+    ends = [math.floor(bound / statistic.step) for bound in (statistic.lower, statistic.upper)]
+    return 2 * q - ends[0] - ends[1]
