@@ -157,7 +157,9 @@ def _json(value: Any) -> str:
     if value is None or isinstance(value, bool | int):
         return json.dumps(value)
     if isinstance(value, Decimal):
-        return f"{value:f}"
+        # As a number while a double holds it: DuckDB reads a JSON number with a fraction as one.
+        fractional, digits = value != value.to_integral_value(), len(value.as_tuple().digits)
+        return json.dumps(f"{value:f}") if fractional and digits > 15 else f"{value:f}"
     if isinstance(value, float) and math.isfinite(value):
         return repr(value)
     return json.dumps(_text(value), ensure_ascii=False)
