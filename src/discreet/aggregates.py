@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TypeAlias
 
 from discreet.binding import bind, bind_condition
@@ -19,6 +20,13 @@ __all__ = ["Summand", "centred_arguments", "plan_aggregate"]
 
 Summand: TypeAlias = tuple[Expression, Grid]
 
+_SPREADS = {
+    "var_samp": "VAR_SAMP",
+    "var_pop": "VAR_POP",
+    "stddev_samp": "STDDEV_SAMP",
+    "stddev_pop": "STDDEV_POP",
+}
+
 
 def centred_arguments(asked: Iterable[tuple[str, Aggregate]], builder: Measurements) -> frozenset[Summand]:
     """The arguments, with their grids, whose sum around the centre of the bounds some aggregate needs.
@@ -29,7 +37,8 @@ def centred_arguments(asked: Iterable[tuple[str, Aggregate]], builder: Measureme
         asked: names and aggregates of the whole query.
         builder: knows schema and bounds.
     """
-    return frozenset(builder.summand(node, name) for name, node in asked if node.function == "avg")
+    functions = {"avg", *_SPREADS}
+    return frozenset(builder.summand(node, name) for name, node in asked if node.function in functions)
 
 
 def plan_aggregate(name: str, node: Aggregate, builder: Measurements, centred: frozenset[Summand]) -> PlannedOutput:
@@ -44,8 +53,8 @@ def plan_aggregate(name: str, node: Aggregate, builder: Measurements, centred: f
     Raises:
         UsageError, RefusedError: the aggregate as it stands is not answered.
     """
-    if node.function in ("sum", "avg"):
-        return _sum_or_mean(name, node, builder, centred)
+    if node.function in ("sum", "avg", *_SPREADS):
+        return _moment(name, node, builder, centred)
     return _count(name, node, builder)
 
 
@@ -69,22 +78,27 @@ def _count(name: str, node: Aggregate, builder: Measurements) -> PlannedOutput:
     return PlannedOutput(name, "unit_count", (place,), f"COUNT(DISTINCT {shown})", whole=True)
 
 
-def _sum_or_mean(name: str, node: Aggregate, builder: Measurements, centred: frozenset[Summand]) -> PlannedOutput:
+def _moment(name: str, node: Aggregate, builder: Measurements, centred: frozenset[Summand]) -> PlannedOutput:
     expression, grid = builder.summand(node, name)
-    function = node.function.upper()
+    function = _SPREADS.get(node.function, node.function.upper())
     shown = expression.name if isinstance(expression, Field) else "expression"
     bounds = grid.bounds
     described = f"{function}({shown}), bounds {decimal_text(bounds.lower)}..{decimal_text(bounds.upper)}"
     whole = expression.type.kind is Kind.INTEGER and grid.step.denominator == 1
-    if node.function == "avg" and grid.width == 0:
-        # Equal bounds: the mean is the bound, whatever the rows. The rows are counted, to have a cost to name.
+    if node.function != "sum" and grid.width == 0:
+        # Equal bounds: the mean is the bound and nothing varies, whatever the rows. The rows are counted, to have
+        # a cost to name.
         count = builder.count(expression, node.share)
-        return PlannedOutput(name, "constant", (count,), described, constant=bounds.lower)
+        constant = bounds.lower if node.function == "avg" else Fraction(0)
+        return PlannedOutput(name, "constant", (count,), described, constant=constant)
     if grid.largest == 0:
         raise RefusedError(f"{function} of {shown!r}", "is always 0 between these bounds", hint="declare wider bounds")
     if grid.width > 0 and (expression, grid) in centred:
         sources = (builder.centred_sum(expression, grid, node.share), builder.count(expression, node.share))
         if node.function == "avg":
             return PlannedOutput(name, "mean", sources, described)
+        if node.function in _SPREADS:
+            squares = builder.centred_square(expression, grid, node.share)
+            return PlannedOutput(name, node.function, (*sources, squares), described)
         return PlannedOutput(name, "sum_from_mean", sources, described, whole)
     return PlannedOutput(name, "sum", (builder.sum(expression, grid, node.share),), described, whole)

@@ -167,6 +167,7 @@ _WORDS = {
     "count_if": "count of rows that meet a condition",
     "sum": "sum",
     "centred_sum": "sum around the centre of the bounds",
+    "centred_square": "sum of squares around the centre of the bounds",
     "unit_count": "count of units",
 }
 

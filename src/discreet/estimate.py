@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.answer import details_of
-from discreet.estimators import half_width, pair_quantile
 from discreet.exact import decimal_text
+from discreet.intervals import half_width, pair_quantile, triple_quantile
+from discreet.moments import variance_error
 from discreet.plan import Plan, PlannedOutput
 from discreet.privacy import PrivacyLoss
 
@@ -28,8 +29,9 @@ class Expected:
         scale: of the Laplace noise on the total, in the answer's units (for an average, of the sum around the
             centre of the bounds); None for an output computed from several statistics.
         half_width: the answer is within this of the exact value, with the given confidence; None for an
-            average, whose error depends on the group's size, and for a computed output.
-        by_size: for an average, the half-width at most, for groups of `EXAMPLE_SIZES` rows.
+            statistic whose error depends on the group's size, and for a computed output.
+        by_size: for what depends on the group's size, the half-width for groups of `EXAMPLE_SIZES` rows.
+        formula: how that depends on the size n.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Expected:
     scale: float | None
     half_width: int | float | None
     by_size: dict[int, float] = field(default_factory=dict)
+    formula: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class Estimate:
                     "scale": s.scale,
                     "half_width": s.half_width,
                     "half_width_by_group_size": {str(n): w for n, w in s.by_size.items()},
+                    "formula": s.formula,
                 }
                 for s in self.statistics
             ],
@@ -126,21 +130,32 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expect
     first = measurements[0]
     scale = float(first.scale * first.unit_value)
     by_size: dict[int, float] = {}
+    formula = ""
     width: int | float | None
     if output.function == "constant":
         width = 0
     elif output.function == "mean" and first.grid is not None:
-        # By `estimators._mean`: |s - (m - c) n| is at most the quantile of |X + (m - c) Y|, largest at a bound,
-        # where |m - c| is half the range. Divided by n, to first order, it is the half-width of the mean.
+        # By `moments.mean_with_interval`: |s - m k| is at most the quantile of |X + m Y|, largest at a bound,
+        # where |m| is half the range. Divided by n, to first order, it is the half-width of the mean.
         b = float(measurements[1].scale * measurements[1].unit_value)
         half_range = float(first.grid.step * first.grid.width / 2)
         quantile = pair_quantile(scale, half_range * b, float(confidence))
         by_size = {n: min(quantile / n, 2 * half_range) for n in EXAMPLE_SIZES}
-        width = None
+        width, formula = None, f"at most {quantile:.6g} / n for n rows"
+    elif output.function in ("var_samp", "var_pop", "stddev_samp", "stddev_pop") and first.grid is not None:
+        # By `moments.variance_error`; a standard deviation d is off by the variance's error over 2 d.
+        quantile = triple_quantile(*variance_error(measurements), float(confidence))
+        full = float(first.grid.step * first.grid.width)
+        width, formula = None, f"at most {quantile:.6g} / n for n rows"
+        by_size = {n: min(quantile / n, full**2 / 4) for n in EXAMPLE_SIZES}
+        if output.function.startswith("stddev"):
+            typical = full / 4
+            formula = f"about {quantile:.6g} / (2 d n) for n rows and a deviation d; shown for d = {typical:.6g}"
+            by_size = {n: min(quantile / (2 * typical * n), full / 2) for n in EXAMPLE_SIZES}
     elif output.function == "sum_from_mean" and first.grid is not None:
         b = float(measurements[1].scale * measurements[1].unit_value)
         centre = abs(float(first.grid.step * (first.grid.lowest + first.grid.highest) / 2))
         width = pair_quantile(scale, centre * b, float(confidence))
     else:
         width = half_width(first, confidence, whole=output.whole)
-    return Expected(output.name, output.described, epsilon, scale, width, by_size)
+    return Expected(output.name, output.described, epsilon, scale, width, by_size, formula)

@@ -12,17 +12,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.laplace.distribution import DiscreteLaplace
+from discreet.intervals import Floats, half_width, pair_quantile
 from discreet.laplace.limbs import Int128Array
+from discreet.moments import Moments, mean_with_interval, variance_with_interval
 from discreet.plan import Measurement, PlannedOutput
 
-__all__ = ["Estimate", "estimate_output", "half_width", "pair_quantile", "pair_tail"]
-
-Floats = NDArray[np.float64]
+__all__ = ["Estimate", "estimate_output"]
 
 
 @dataclass(frozen=True)
@@ -32,16 +31,6 @@ class Estimate:
     values: tuple[int | float, ...]
     low: tuple[int | float, ...]
     high: tuple[int | float, ...]
-
-
-def half_width(measurement: Measurement, confidence: Fraction, *, whole: bool) -> int | float:
-    """k such that the answer is within k of the exact (weighted, clamped) total with that confidence.
-
-    The noise X has P(|X| <= k) >= confidence exactly. A whole answer is rounded after the noise: it is then
-    within floor(k v + 1/2) of a whole total, v being the value of one unit.
-    """
-    exact = DiscreteLaplace(measurement.scale).half_width(confidence) * measurement.unit_value
-    return math.floor(exact + Fraction(1, 2)) if whole else float(exact)
 
 
 def estimate_output(
@@ -64,7 +53,11 @@ def estimate_output(
         case "count" | "unit_count" | "sum":
             return _total(measurements[0], totals[0], confidence, whole=output.whole)
         case "mean":
-            return _mean(measurements, totals, confidence)
+            return _moments(measurements, totals, partial(mean_with_interval, confidence=float(confidence)))
+        case "var_samp" | "var_pop" | "stddev_samp" | "stddev_pop":
+            sample = output.function.endswith("samp")
+            variance = partial(variance_with_interval, confidence=float(confidence), sample=sample)
+            return _moments(measurements, totals, variance, root=output.function.startswith("stddev"))
         case "sum_from_mean":
             return _sum_from_mean(measurements, totals, confidence, whole=output.whole)
         case "constant":
@@ -101,58 +94,17 @@ def _ratio(numerator: int, denominator: int) -> float:
         return math.copysign(np.finfo(np.float64).max, numerator)
 
 
-def _mean(measurements: Sequence[Measurement], totals: Sequence[Int128Array], confidence: Fraction) -> Estimate:
-    """centre + sum / max(1, count), clamped to the bounds; the interval by Fieller's argument.
-
-    With s and n the noisy centred sum and count, m the exact mean and c the centre, the exact centred sum is
-    (m - c) times the exact count, so
-
-        s - (m - c) n = X - (m - c) Y,
-
-    X and Y being the two noises, independent Laplace variables. The interval holds the m between the bounds
-    for which the left side is not further out than the noise on the right is with probability `confidence`
-    (Fieller 1954, "Some problems in interval estimation"); its coverage is exact up to the grid.
-    """
-    grid = measurements[0].grid
-    if grid is None:
-        raise AssertionError
-    low, high = float(grid.bounds.lower), float(grid.bounds.upper)
-    centre = float(grid.step * (grid.lowest + grid.highest) / 2)
-    sums, counts = (_reals(t, m) for t, m in zip(totals, measurements, strict=True))
-    a, b = (float(m.scale * m.unit_value) for m in measurements)
-    values = np.clip(centre + sums / np.maximum(1.0, counts), low, high)
-
-    def inside(mean: Floats) -> NDArray[np.bool_]:
-        distance = mean - centre
-        return pair_tail(np.abs(sums - distance * counts), a, np.abs(distance) * b) >= float(1 - confidence)
-
-    return Estimate(
-        tuple(values.tolist()),
-        tuple(_furthest(inside, values, low).tolist()),
-        tuple(_furthest(inside, values, high).tolist()),
-    )
-
-
-_SCAN = 64
-_HALVINGS = 60
-
-
-def _furthest(inside: Callable[[Floats], NDArray[np.bool_]], start: Floats, end: float) -> Floats:
-    """For each group the point furthest from `start` towards `end` that is inside (`start` if none is).
-
-    First a scan for the outermost inside point of an even grid, then halving between it and its outer
-    neighbour, ending outside: the interval is never too short by the search.
-    """
-    steps = np.linspace(0.0, 1.0, _SCAN + 1)
-    outermost = np.zeros(len(start))
-    for step in steps[1:]:
-        outermost = np.where(inside(start + step * (end - start)), step, outermost)
-    inner, outer = outermost, np.minimum(outermost + 1.0 / _SCAN, 1.0)
-    for _ in range(_HALVINGS):
-        middle = (inner + outer) / 2.0
-        here = inside(start + middle * (end - start))
-        inner, outer = np.where(here, middle, inner), np.where(here, outer, middle)
-    return start + outer * (end - start)
+def _moments(
+    measurements: Sequence[Measurement],
+    totals: Sequence[Int128Array],
+    compute: Callable[[Moments], tuple[Floats, Floats, Floats]],
+    *,
+    root: bool = False,
+) -> Estimate:
+    reals = [_reals(t, m) for t, m in zip(totals, measurements, strict=True)]
+    columns = compute(Moments.of(measurements, reals))
+    values, low, high = (tuple((np.sqrt(column) if root else column).tolist()) for column in columns)
+    return Estimate(values, low, high)
 
 
 def _sum_from_mean(
@@ -177,38 +129,3 @@ def _sum_from_mean(
     else:
         values = tuple(_ratio(x.numerator, x.denominator) for x in exact)
     return Estimate(values, tuple(v - width for v in values), tuple(v + width for v in values))
-
-
-def pair_tail(z: Floats | float, a: Floats | float, b: Floats | float) -> Floats:
-    """P(|X + Y| > z) for independent Laplace X and Y of scales a > 0 and b >= 0, and z >= 0.
-
-    For a > b, by partial fractions of the characteristic function 1 / ((1 + a^2 w^2)(1 + b^2 w^2)),
-
-        P = (a^2 e^(-z/a) - b^2 e^(-z/b)) / (a^2 - b^2),
-
-    the first part being that of a Laplace variable of scale a. It is written here as
-    e^(-z/a) (1 + (z / a) (b / (a + b)) f(z (a - b) / (a b))) with f(y) = (1 - e^-y) / y, which loses no digits
-    where a and b are near each other, and is symmetric in them.
-    """
-    z, a, b = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (z, a, b)))
-    large, small = np.maximum(a, b), np.minimum(a, b)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        y = z * (large - small) / large / small
-        f = np.where(y > 1e-8, -np.expm1(-y) / y, 1.0)
-    f = np.where((small == 0.0) | ~np.isfinite(y), 0.0, f)
-    tail: Floats = np.exp(-z / large) * (1.0 + z / large * (small / (large + small)) * f)
-    return tail
-
-
-def pair_quantile(a: float, b: float, confidence: float) -> float:
-    """The z with P(|X + Y| <= z) = confidence for independent Laplace X and Y of scales a and b."""
-    low, high = 0.0, (a + b) * (2.0 - 2.0 * math.log(1.0 - confidence))
-    while float(pair_tail(high, a, b)) > 1.0 - confidence:
-        high *= 2.0
-    for _ in range(200):
-        middle = (low + high) / 2.0
-        if float(pair_tail(middle, a, b)) > 1.0 - confidence:
-            low = middle
-        else:
-            high = middle
-    return high

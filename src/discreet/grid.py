@@ -28,6 +28,7 @@ TOTAL_CEILING = 2**126
 """Every exact total stays below this, so that 128-bit integers hold it."""
 
 _FLOAT_BITS = 40
+_SQUARE_ROOTS = 2**20
 _FLOAT_EXPONENTS = (-900, 900)
 _LARGEST_EXACT = 10**37
 _MOST_PLACES = 18
@@ -61,6 +62,34 @@ class Grid:
     def width(self) -> int:
         """qU - qL: the largest size of one *centred* value 2q - qL - qU, in steps of step / 2."""
         return self.highest - self.lowest
+
+    @property
+    def square_root_step(self) -> int:
+        """K: in how many half steps the distance from the centre is counted before it is squared.
+
+        1, and the squares exact, for a width up to 2^20; else about 2^-20 of the width.
+        """
+        return max(1, -(-self.width // _SQUARE_ROOTS))
+
+    def square(self, distance: int) -> int:
+        """A distance from the centre, d = |2q - qL - qU|, squared on the coarser grid: about (d / K)^2.
+
+        With d = i K + j it is i^2 + floor(2 i j / K): within 2 of (d / K)^2, never above it, exact for K = 1,
+        and never decreasing in d: from d to the next, j grows by 1; or i does, from at most i^2 + 2 i to
+        (i + 1)^2.
+        """
+        i, j = divmod(distance, self.square_root_step)
+        return i * i + 2 * i * j // self.square_root_step
+
+    @property
+    def largest_square(self) -> int:
+        """R: the largest square, that of either bound; at most 2^40."""
+        return self.square(self.width)
+
+    @property
+    def square_unit(self) -> Fraction:
+        """What one unit of a square is worth: (K step / 2)^2."""
+        return (self.square_root_step * self.step / 2) ** 2
 
 
 def choose_grid(type_: Type, bounds: Bounds, thing: str) -> Grid:

@@ -71,6 +71,11 @@ class Measurements:
         bound = sensitivity.of_centred_sum(self.rows, weight, grid)
         return self.add(Measurement("centred_sum", expression, grid, weight, self.rows, bound), share)
 
+    def centred_square(self, expression: Expression, grid: Grid, share: Fraction) -> int:
+        weight = sensitivity.row_weight(row_level=self.unit.row_level)
+        bound = sensitivity.of_centred_square(self.rows, weight, grid)
+        return self.add(Measurement("centred_square", expression, grid, weight, self.rows, bound), share)
+
     def unit_count(self, share: Fraction) -> int:
         # Where a unit can touch no more groups than the limit, its weight is never cut (`of_unit_count`).
         weight = 1 if self.pairs >= self.groups else sensitivity.row_weight(row_level=False)
@@ -78,7 +83,7 @@ class Measurements:
         return self.add(Measurement("unit_count", None, None, weight, self.pairs, bound), share)
 
     def summand(self, aggregate: Aggregate, alias: str) -> tuple[Expression, Grid]:
-        """The argument of a SUM or AVG, and its grid."""
+        """The argument of SUM, AVG, VARIANCE or STDDEV, and its grid."""
         function = aggregate.function.upper()
         if aggregate.argument is None:
             raise UsageError(function, "takes a column")

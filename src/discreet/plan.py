@@ -79,7 +79,7 @@ class Measurement:
 
     Attributes:
         statistic: "count" (rows, or rows where `expression` is present), "count_if" (rows where it is true),
-            "sum", "centred_sum" or "unit_count".
+            "sum", "centred_sum", "centred_square" or "unit_count".
         expression: the argument; None for COUNT(*) and for units.
         grid: of a sum.
         weight: S, what a row or pair within the limit weighs.
@@ -103,9 +103,12 @@ class Measurement:
 
     @property
     def unit_value(self) -> Fraction:
-        """What one unit of the integer total is worth in the answer: 1 / S, step / S or step / (2 S)."""
+        """What one unit of the integer total is worth in the answer: 1 / S, step / S, step / (2 S), or for
+        squares (K step / 2)^2 / (2 S)."""
         if self.grid is None:
             return Fraction(1, self.weight)
+        if self.statistic == "centred_square":
+            return self.grid.square_unit / 2 / self.weight
         step = self.grid.step / 2 if self.statistic == "centred_sum" else self.grid.step
         return step / self.weight
 
@@ -125,13 +128,14 @@ class Measurement:
 
 @dataclass(frozen=True)
 class PlannedOutput:
-    """One column of the answer: a key column, or a statistic derived from one or two measurements.
+    """One column of the answer: a key column, or a statistic derived from one or more measurements.
 
     Attributes:
         name: the column's name.
-        function: "key", "count", "unit_count", "sum", "mean", "sum_from_mean", "constant", or "computed" from
-            other statistics and keys.
-        sources: the key column's place, or the measurements' places (for "mean": centred sum, count).
+        function: "key", "count", "unit_count", "sum", "mean", "sum_from_mean", "var_samp", "var_pop",
+            "stddev_samp", "stddev_pop", "constant", or "computed" from other statistics and keys.
+        sources: the key column's place, or the measurements' places (for a mean: centred sum, count; for a
+            variance also the centred squares).
         described: the statistic in the words of SQL, for people.
         whole: the answer is a whole number.
         constant: the value of a "constant", which no row can change.

@@ -71,7 +71,8 @@ class Aggregate:
     """A statistic over the rows of a group.
 
     Attributes:
-        function: "count", "count_if" (the argument is a condition), "count_distinct", "sum" or "avg".
+        function: "count", "count_if" (the argument is a condition), "count_distinct", "sum", "avg", "var_samp",
+            "var_pop", "stddev_samp" or "stddev_pop".
         argument: the row expression; None for COUNT(*).
         bounds: declared beside the aggregate, if they were.
         share: the weight of this aggregate when the query's epsilon is divided.

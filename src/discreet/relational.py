@@ -22,7 +22,18 @@ from sqlglot import exp
 from discreet.expressions import fields_in
 from discreet.plan import KeyColumn, Measurement, Plan
 from discreet.query import Scalar
-from discreet.rendering import BIGINT, HUGEINT, case, column, number, on_grid, present, render
+from discreet.rendering import (
+    BIGINT,
+    HUGEINT,
+    case,
+    centred,
+    centred_square,
+    column,
+    number,
+    on_grid,
+    present,
+    render,
+)
 from discreet.schema import Type
 
 __all__ = ["KeyTable", "Result", "Statement", "compile_plan"]
@@ -214,19 +225,21 @@ class _Compiler:
 
 def _total(measurement: Measurement, place: int, weight: exp.Expr) -> exp.Expr:
     """The exact integer total of one measurement in one group; NULL only over no rows."""
-    if measurement.grid is None:
+    grid = measurement.grid
+    if grid is None:
         if measurement.expression is None:
             return exp.Sum(this=weight)
         argument = column(f"x{place}", "rows")
         counted = argument if measurement.statistic == "count_if" else present(argument)
         return exp.Sum(this=case([(counted, weight)], number(0)))
     value: exp.Expr = column(f"q{place}", "rows")
-    size = measurement.grid.largest
-    if measurement.statistic == "centred_sum":
-        # 2 q - qL - qU: the value's distance from the centre of the bounds, in half steps.
-        centre = measurement.grid.lowest + measurement.grid.highest
-        value = exp.paren(exp.Sub(this=exp.Mul(this=number(2), expression=value), expression=number(centre)))
-        size = 2 * size
+    match measurement.statistic:
+        case "centred_sum":
+            value, size = centred(value, grid), grid.width
+        case "centred_square":
+            value, size = centred_square(value, grid), grid.largest_square
+        case _:
+            size = grid.largest
     if measurement.weight * size >= 2**62:
         value, weight = (exp.Cast(this=side, to=HUGEINT) for side in (value, weight))
     return exp.Sum(this=exp.Mul(this=weight, expression=value))

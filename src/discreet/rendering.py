@@ -16,7 +16,7 @@ from discreet.expressions import Expression, Field, Literal, Operation
 from discreet.grid import Grid
 from discreet.schema import Kind, Type
 
-__all__ = ["BIGINT", "HUGEINT", "case", "column", "number", "on_grid", "present", "render"]
+__all__ = ["BIGINT", "HUGEINT", "case", "centred", "centred_square", "column", "number", "on_grid", "present", "render"]
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
@@ -166,6 +166,36 @@ def _exact_integer(x: exp.Expr, type_: Type, grid: Grid, to: exp.DataType) -> ex
     base = grid.lowest * grid.coarseness
     shifted = exp.paren(exp.Sub(this=scaled, expression=number(base)))
     return exp.Add(this=exp.IntDiv(this=shifted, expression=number(grid.coarseness)), expression=number(grid.lowest))
+
+
+def centred(q: exp.Expr, grid: Grid) -> exp.Expr:
+    """2 q - qL - qU: a value's distance from the centre of the bounds, with its sign, in half steps.
+
+    Both parts are below 2^63 where q is below 2^62, as it is where `on_grid` gives 64 bits.
+    """
+    doubled = exp.Mul(this=number(2), expression=q.copy())
+    return exp.paren(exp.Sub(this=doubled, expression=number(grid.lowest + grid.highest)))
+
+
+def centred_square(q: exp.Expr, grid: Grid) -> exp.Expr:
+    """2 r - R, r being the square of the distance from the centre as `Grid.square` has it."""
+    step = grid.square_root_step
+    distance: exp.Expr = exp.Abs(this=centred(q, grid))
+    if step == 1:
+        square: exp.Expr = exp.Mul(this=distance, expression=distance.copy())
+    else:
+        # i <= 2^20 and j < K <= width / 2^20 + 1: 2 i j is below 2 width + 2^21, within 64 bits for most grids.
+        if 2 * grid.width + 2**21 >= 2**63:
+            distance = exp.Cast(this=distance, to=HUGEINT)
+        whole = exp.paren(exp.IntDiv(this=distance, expression=number(step)))
+        rest = exp.paren(exp.Mod(this=distance.copy(), expression=number(step)))
+        product = exp.paren(exp.Mul(this=exp.Mul(this=number(2), expression=whole.copy()), expression=rest))
+        square = exp.Add(
+            this=exp.Mul(this=whole, expression=whole.copy()),
+            expression=exp.IntDiv(this=product, expression=number(step)),
+        )
+    doubled = exp.Mul(this=number(2), expression=exp.paren(square))
+    return exp.Cast(this=exp.paren(exp.Sub(this=doubled, expression=number(grid.largest_square))), to=BIGINT)
 
 
 def _floor(x: Fraction) -> int:

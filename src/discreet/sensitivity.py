@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from discreet.grid import WEIGHT, Grid
 
-__all__ = ["of_centred_sum", "of_count", "of_sum", "of_unit_count", "row_weight"]
+__all__ = ["of_centred_square", "of_centred_sum", "of_count", "of_sum", "of_unit_count", "row_weight"]
 
 
 def row_weight(*, row_level: bool) -> int:
@@ -61,6 +61,15 @@ def of_centred_sum(limit: int, weight: int, grid: Grid) -> int:
     `grid.width`, and u's terms at most N w (qU - qL) <= S C (qU - qL) by (1). Reached at either bound.
     """
     return weight * limit * grid.width
+
+
+def of_centred_square(limit: int, weight: int, grid: Grid) -> int:
+    """Of the squares around the centre: the total is the sum of w (2 r - R), r the square of a row's value.
+
+    With 0 <= r <= R = `grid.largest_square`, as `Grid.square` never decreases and no distance is above the
+    width:  -R <= 2 r - R <= R, and u's terms have size at most N w R <= S C R by (1). Reached at either bound.
+    """
+    return weight * limit * grid.largest_square
 
 
 def of_unit_count(limit: int, weight: int) -> int:

@@ -23,7 +23,14 @@ __all__ = ["AGGREGATE_NAMES", "aggregate_call", "parse_share"]
 Convert: TypeAlias = Callable[[exp.Expr], Node]
 
 _COUNTS = {"COUNT": "count", "COUNTIF": "count_if", "COUNT_IF": "count_if"}
-_BOUNDED = {"SUM": "sum", "AVG": "avg"}
+_BOUNDED = {
+    "SUM": "sum",
+    "AVG": "avg",
+    **dict.fromkeys(("VARIANCE", "VAR_SAMP"), "var_samp"),
+    **dict.fromkeys(("VAR_POP", "VARIANCE_POP"), "var_pop"),
+    **dict.fromkeys(("STDDEV", "STDDEV_SAMP"), "stddev_samp"),
+    "STDDEV_POP": "stddev_pop",
+}
 _FUNCTIONS = {**_COUNTS, **_BOUNDED}
 AGGREGATE_NAMES = frozenset(_FUNCTIONS)
 """What is parsed as a plain call, so that named arguments can stand in it."""
@@ -45,7 +52,7 @@ def aggregate_call(name: str, arguments: Sequence[exp.Expr], convert: Convert) -
     """
     name = name.upper()
     if name not in _FUNCTIONS:
-        hint = "aggregates are COUNT, COUNTIF, SUM and AVG"
+        hint = f"aggregates are {', '.join(sorted(AGGREGATE_NAMES))}"
         raise RefusedError(f"function {name}", "is not part of the dialect", hint=hint)
     plain = [e for e in arguments if not isinstance(e, exp.Kwarg | exp.PropertyEQ)]
     named = [e for e in arguments if isinstance(e, exp.Kwarg | exp.PropertyEQ)]

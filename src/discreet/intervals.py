@@ -1,0 +1,126 @@
+"""The tools that intervals are made of: quantiles of the noise, and of sums of several noises.
+
+The noise of one total is discrete Laplace, and its quantiles are exact. A statistic made of several totals
+has a weighted sum of independent noises for its error. There the discrete law X is replaced by the Laplace law L
+of the same scale, rounded to whole numbers: P(|X| >= k) = 2 q^k / (1 + q) <= q^(k - 1/2) = P(|round(L)| >= k), as
+2 sqrt(q) <= 1 + q. So |X| is no larger than |L| + 1/2 in the sense of probabilities, and an interval that is
+half a unit wider for each noise is honest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.laplace.distribution import DiscreteLaplace
+from discreet.plan import Measurement
+
+__all__ = ["Floats", "furthest", "half_width", "pair_quantile", "pair_tail", "triple_quantile", "triple_tail"]
+
+Floats = NDArray[np.float64]
+
+
+def half_width(measurement: Measurement, confidence: Fraction, *, whole: bool) -> int | float:
+    """k such that the answer is within k of the exact (weighted, clamped) total with that confidence.
+
+    The noise X has P(|X| <= k) >= confidence exactly. A whole answer is rounded after the noise: it is then
+    within floor(k v + 1/2) of a whole total, v being the value of one unit.
+    """
+    exact = DiscreteLaplace(measurement.scale).half_width(confidence) * measurement.unit_value
+    return math.floor(exact + Fraction(1, 2)) if whole else float(exact)
+
+
+def pair_tail(z: Floats | float, a: Floats | float, b: Floats | float) -> Floats:
+    """P(|X + Y| > z) for independent Laplace X and Y of scales a > 0 and b >= 0, and z >= 0.
+
+    For a > b, by partial fractions of the characteristic function 1 / ((1 + a^2 w^2)(1 + b^2 w^2)),
+
+        P = (a^2 e^(-z/a) - b^2 e^(-z/b)) / (a^2 - b^2),
+
+    the first part being that of a Laplace variable of scale a. It is written here as
+    e^(-z/a) (1 + (z / a) (b / (a + b)) f(z (a - b) / (a b))) with f(y) = (1 - e^-y) / y, which loses no digits
+    where a and b are near each other, and is symmetric in them.
+    """
+    z, a, b = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (z, a, b)))
+    large, small = np.maximum(a, b), np.minimum(a, b)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        y = z * (large - small) / large / small
+        f = np.where(y > 1e-8, -np.expm1(-y) / y, 1.0)
+    f = np.where((small == 0.0) | ~np.isfinite(y), 0.0, f)
+    tail: Floats = np.exp(-z / large) * (1.0 + z / large * (small / (large + small)) * f)
+    return tail
+
+
+def triple_tail(z: Floats | float, a: Floats | float, b: Floats | float, c: Floats | float) -> Floats:
+    """P(|X + Y + Z| > z), or slightly more, for independent Laplace X, Y, Z of scales a, b, c >= 0, not all 0.
+
+    By partial fractions of the characteristic function, with scales s_1, s_2, s_3 that are all different,
+
+        P = sum over i of s_i^4 e^(-z / s_i) / prod over j != i of (s_i^2 - s_j^2).
+
+    Scales within 1 % of each other, where digits would be lost, are spread apart upwards, and very small ones
+    raised: a sum of symmetric unimodal variables only gets wider by that (Birnbaum 1948, "On random variables
+    with comparable peakedness").
+    """
+    z, a, b, c = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (z, a, b, c)))
+    small, middle, large = np.sort(np.stack([a, b, c]), axis=0)
+    small = np.maximum(small, large * 1e-6)
+    middle = np.maximum(middle, small * 1.01)
+    large = np.maximum(large, middle * 1.01)
+    scales = np.stack([small, middle, large]) / large
+    z = z / large
+    tail: Floats = np.zeros_like(z)
+    for i, j, k in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
+        s, t, u = scales[i], scales[j], scales[k]
+        tail = tail + s**4 * np.exp(-z / s) / ((s - t) * (s + t) * (s - u) * (s + u))
+    return np.clip(tail, 0.0, 1.0)
+
+
+def pair_quantile(a: float, b: float, confidence: float) -> float:
+    """The z with P(|X + Y| <= z) = confidence for independent Laplace X and Y of scales a and b."""
+    return _quantile(lambda z: float(pair_tail(z, a, b)), a + b, confidence)
+
+
+def triple_quantile(a: float, b: float, c: float, confidence: float) -> float:
+    """The z with P(|X + Y + Z| <= z) at least the confidence, for independent Laplace X, Y, Z; see `triple_tail`."""
+    return _quantile(lambda z: float(triple_tail(z, a, b, c)), a + b + c, confidence)
+
+
+def _quantile(tail: Callable[[float], float], size: float, confidence: float) -> float:
+    """The z where `tail` falls to 1 - confidence, from above; `size` is that of the noise."""
+    low, high = 0.0, size * (2.0 - 2.0 * math.log(1.0 - confidence))
+    while tail(high) > 1.0 - confidence:
+        high *= 2.0
+    for _ in range(200):
+        middle = (low + high) / 2.0
+        if tail(middle) > 1.0 - confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+_SCAN = 64
+_HALVINGS = 60
+
+
+def furthest(inside: Callable[[Floats], NDArray[np.bool_]], start: Floats, end: float) -> Floats:
+    """For each group the point furthest from `start` towards `end` that is inside (`start` if none is).
+
+    First a scan for the outermost inside point of an even grid, then halving between it and its outer
+    neighbour, ending outside: the interval is never too short by the search.
+    """
+    steps = np.linspace(0.0, 1.0, _SCAN + 1)
+    outermost = np.zeros(len(start))
+    for step in steps[1:]:
+        outermost = np.where(inside(start + step * (end - start)), step, outermost)
+    inner, outer = outermost, np.minimum(outermost + 1.0 / _SCAN, 1.0)
+    for _ in range(_HALVINGS):
+        middle = (inner + outer) / 2.0
+        here = inside(start + middle * (end - start))
+        inner, outer = np.where(here, middle, inner), np.where(here, outer, middle)
+    return start + outer * (end - start)
