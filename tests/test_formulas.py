@@ -50,8 +50,17 @@ def make(tree: Any) -> Any:
         (["round", N, 1], [2.25], 2.3),  # 2.25 is exact in binary: a half, away from zero
         (["round", N, 1], [-2.25], -2.3),
         (["round", W, -2], [1250], 1300),
-        (["floor", N], [-0.5], -1.0),
-        (["ceil", N], [0.2], 1.0),
+        (["floor", N], [-0.5], -1),
+        (["ceil", N], [0.2], 1),
+        (["round", N], [2.5], 3),
+        (["round", N, 0], [2.5], 3.0),
+        (["trunc", N], [-2.5], -2),
+        (["div", W, W], [-7, 2], -3),
+        (["div", W, W], [7, 0], None),
+        (["pow", N, N], [-8.0, 0.5], None),
+        (["pow", N, N], [2.0, 10.0], 1024.0),
+        (["pow", N, N], [0.0, -1.0], None),
+        (["sign", N], [-0.5], -1),
         (["sqrt", N], [-1.0], None),
         (["ln", N], [0.0], None),
         (["exp", N], [1e6], None),
@@ -157,12 +166,17 @@ trees = st.recursive(
     st.one_of(st.just(W), st.integers(-3, 3), st.decimals("-9", "9", places=2)),
     lambda inner: st.one_of(
         st.tuples(
-            st.sampled_from(["add", "subtract", "multiply", "divide", "modulo", "greatest", "least", "nullif"]),
+            st.sampled_from(
+                ["add", "subtract", "multiply", "divide", "modulo", "div", "pow", "greatest", "least", "nullif"]
+            ),
             inner,
             inner,
         ).map(list),
         st.tuples(
-            st.sampled_from(["negate", "abs", "round", "floor", "ceil", "sqrt", "ln", "exp", "coalesce"]), inner
+            st.sampled_from(
+                ["negate", "abs", "round", "floor", "ceil", "trunc", "sign", "sqrt", "ln", "log2", "exp", "coalesce"]
+            ),
+            inner,
         ).map(list),
     ),
     max_leaves=12,

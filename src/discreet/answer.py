@@ -190,7 +190,10 @@ def details_of(plan: Plan) -> dict[str, Any]:
         "privacy_unit": plan.unit.text,
         "relation": RELATION,
         "limits": plan.limits(),
-        "keys": [{"name": key.name, "listed": len(key.values)} for key in plan.keys],
+        "keys": [
+            {"names": [plan.keys[column].name for column in keys.columns], "listed": len(keys.rows)}
+            for keys in plan.key_lists
+        ],
         "statistics": [_statistic(output) for output in plan.outputs if output.function != "key"],
         "measurements": described,
         "digest": plan.digest,

@@ -82,7 +82,7 @@ class Dataset:
         *,
         epsilon: object = None,
         delta: object = None,
-        keys: Mapping[str, Any] | None = None,
+        keys: Any = None,
         bounds: Mapping[str, Any] | None = None,
         max_contributions: object = None,
         max_groups_contributed: object = None,
@@ -95,7 +95,9 @@ class Dataset:
             sql: a SELECT over this one table, which is called ``data`` or by its file's name.
             epsilon: the whole cost of the query, unless its OPTIONS say it.
             delta: not used yet: 0.
-            keys: for each grouping column or alias, the list of its public values; None is the missing key.
+            keys: for each grouping column or alias, the list of its public values; None is the missing key. A
+                tuple of names lists combinations: ``{("a", "b"): [(1, "x"), (2, "y")]}``, and so does a pandas,
+                Polars or Arrow table with one column a grouping column. What is listed must be public.
             bounds: for each summed or averaged column (or alias), ``(lower, upper)``.
             max_contributions: rows one unit may weigh; None for what `open` said.
             max_groups_contributed: groups one unit may weigh in COUNT(DISTINCT unit).
@@ -136,7 +138,7 @@ class Dataset:
         *,
         epsilon: object = None,
         delta: object = None,
-        keys: Mapping[str, Any] | None = None,
+        keys: Any = None,
         bounds: Mapping[str, Any] | None = None,
         max_contributions: object = None,
         max_groups_contributed: object = None,
@@ -167,7 +169,7 @@ class Dataset:
         *,
         epsilon: object = None,
         delta: object = None,
-        keys: Mapping[str, Any] | None = None,
+        keys: Any = None,
         bounds: Mapping[str, Any] | None = None,
         max_contributions: object = None,
         max_groups_contributed: object = None,
@@ -188,7 +190,7 @@ class Dataset:
             unit=self._unit_nodes(options),
             max_contributions=self._limit("max_contributions", rows),
             max_groups_contributed=self._limit("max_groups_contributed", groups),
-            keys=_mapping("keys", keys),
+            keys=_keys(keys),
             bounds={
                 name: parse_bounds(value, f"bounds of {name!r}") for name, value in _mapping("bounds", bounds).items()
             },
@@ -280,6 +282,27 @@ def _one_of(name: str, argument: object, written: str | None) -> object:
     if parse_rational(name, argument) != parse_rational(name, written):
         raise UsageError(name, "is given twice, with two values", f"{argument} and {written}")
     return argument
+
+
+def _keys(value: object) -> Mapping[str | tuple[str, ...], object]:
+    """Listed keys by the name of their grouping column, or combinations by the names of several."""
+    from discreet.key_files import is_frame, keys_of_frame
+
+    if value is None:
+        return {}
+    if is_frame(value):
+        names, rows = keys_of_frame(value)
+        return {names: rows}
+    example = 'keys={"action": ["A", "M"]}, or keys={("a", "b"): [(1, "x"), (2, "y")]}'
+    if not isinstance(value, Mapping) or not all(_names_columns(name) for name in value):
+        raise UsageError("keys", "must be a dictionary from column names, or a table", value, example)
+    return value
+
+
+def _names_columns(name: object) -> bool:
+    return isinstance(name, str) or (
+        isinstance(name, tuple) and bool(name) and all(isinstance(part, str) for part in name)
+    )
 
 
 def _mapping(name: str, value: object) -> Mapping[str, Any]:

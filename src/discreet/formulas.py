@@ -5,7 +5,8 @@ hand, so any function will do (Dwork and Roth 2014, proposition 2.1: post-proces
 privacy). It is total nevertheless: a formula runs after the debit, and a failure there would lose the answer.
 Division by zero, logarithms of what is not positive, and numbers beyond a double are missing (None).
 
-Whole numbers stay exact; a decimal is a rational while it is computed with; a quotient is never whole.
+Whole numbers stay exact; a decimal is a rational while it is computed with; a quotient is never whole. Functions
+mean what they mean in row expressions: FLOOR, CEIL, TRUNC and ROUND to no place give whole numbers.
 """
 
 from __future__ import annotations
@@ -247,6 +248,12 @@ def _numbers(least: int, most: int, *, whole: bool) -> Callable[[list[Sort], str
     return sort
 
 
+def _rounds(sorts: list[Sort], thing: str) -> Sort:
+    """To a whole number, or to given decimal places."""
+    found = _numbers(1, 2, whole=True)(sorts, thing)
+    return found if len(sorts) == 2 else Sort.WHOLE
+
+
 def _arity(sorts: list[Sort], least: int, most: int, thing: str) -> None:
     if not least <= len(sorts) <= most:
         raise UsageError(thing, "has a function with too few or too many arguments", len(sorts))
@@ -353,7 +360,20 @@ def _round(x: Number, places: int = 0) -> Number:
     exact = Fraction(x) * factor
     rounded = math.floor(abs(exact) + Fraction(1, 2)) / factor
     rounded = rounded if exact >= 0 else -rounded
-    return int(rounded) if isinstance(x, int) else rounded
+    return int(rounded) if isinstance(x, int) or places == 0 else rounded
+
+
+def _round_to(x: Number, places: Number) -> Number:
+    return _round(x, int(places)) if isinstance(x, int) else Fraction(_round(x, int(places)))
+
+
+def _quotient(a: Number, b: Number) -> Number:
+    """Division rounded towards zero."""
+    return math.trunc(Fraction(a) / Fraction(b))
+
+
+def _sign(x: Number) -> int:
+    return (x > 0) - (x < 0)
 
 
 def _and(values: list[Any]) -> bool | None:
@@ -492,11 +512,17 @@ _FUNCTIONS: dict[str, _Function] = {
     "modulo": _Function(_numbers(2, 2, whole=True), _strict(_modulo)),
     "negate": _Function(_numbers(1, 1, whole=True), _strict(lambda a: -a), lambda i: (-i[0][1], -i[0][0])),
     "abs": _Function(_numbers(1, 1, whole=True), _strict(abs), _abs_interval),
-    "round": _Function(_numbers(1, 2, whole=True), _strict(_round), _rounded_interval),
-    "floor": _Function(_numbers(1, 1, whole=True), _strict(math.floor), _monotone(math.floor)),
-    "ceil": _Function(_numbers(1, 1, whole=True), _strict(math.ceil), _monotone(math.ceil)),
+    "div": _Function(_numbers(2, 2, whole=True), _strict(_quotient)),
+    "sign": _Function(_rounds, _strict(_sign), _monotone(_sign)),
+    "round": _Function(_rounds, lambda v: _strict(_round if len(v) == 1 else _round_to)(v), _rounded_interval),
+    "floor": _Function(_rounds, _strict(math.floor), _monotone(math.floor)),
+    "ceil": _Function(_rounds, _strict(math.ceil), _monotone(math.ceil)),
+    "trunc": _Function(_rounds, _strict(math.trunc), _monotone(math.trunc)),
     "sqrt": _Function(_numbers(1, 1, whole=False), _strict(math.sqrt), _monotone(math.sqrt)),
     "ln": _Function(_numbers(1, 1, whole=False), _strict(math.log), _monotone(math.log)),
+    "log10": _Function(_numbers(1, 1, whole=False), _strict(math.log10), _monotone(math.log10)),
+    "log2": _Function(_numbers(1, 1, whole=False), _strict(math.log2), _monotone(math.log2)),
+    "pow": _Function(_numbers(2, 2, whole=False), _strict(math.pow)),
     "exp": _Function(_numbers(1, 1, whole=False), _strict(math.exp), _monotone(math.exp)),
     "case": _Function(_case_sort, _case),
     "coalesce": _Function(_chooses(1, _MANY), _coalesce, lambda i: i[0]),

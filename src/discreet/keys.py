@@ -15,7 +15,7 @@ from discreet.errors import UsageError
 from discreet.query import Scalar
 from discreet.schema import Kind, Type
 
-__all__ = ["MOST_KEYS", "KeyText", "cast_keys", "parse_keys_option", "split_line"]
+__all__ = ["MOST_KEYS", "KeyText", "cast_keys", "cast_rows", "parse_keys_option", "split_line"]
 
 MOST_KEYS = 1_000_000
 """The most groups one query may ask for (all columns' keys multiplied)."""
@@ -74,7 +74,7 @@ def cast_keys(values: object, type_: Type, name: str) -> tuple[Scalar, ...]:
 
     Args:
         values: a list (text, numbers, dates, None), or the texts of a command line, of which one
-            ``first..last [by step]`` stands for a range of integers or dates.
+            ``first..last [by step]`` stands for a range of integers, dates or times.
         type_: the grouping expression's type.
         name: what the grouping is called, for errors.
 
@@ -82,10 +82,8 @@ def cast_keys(values: object, type_: Type, name: str) -> tuple[Scalar, ...]:
         UsageError: a value that is not of the type, a range that does not fit, no value, or too many.
     """
     thing = f"keys of {name!r}"
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise UsageError(thing, "must be a list of values", values, f'for example keys={{"{name}": ["A", "B"]}}')
     found: dict[Scalar, None] = {}
-    for value in values:
+    for value in _listed(values, thing, f'for example keys={{"{name}": ["A", "B"]}}'):
         for key in _expand(value, type_, thing):
             found[key] = None
             if len(found) > MOST_KEYS:
@@ -95,16 +93,56 @@ def cast_keys(values: object, type_: Type, name: str) -> tuple[Scalar, ...]:
     return tuple(found)
 
 
+def cast_rows(rows: object, types: Sequence[Type], names: Sequence[str]) -> tuple[tuple[Scalar, ...], ...]:
+    """Listed combinations of keys, each once, in the order given: one value a grouping column, no ranges.
+
+    Args:
+        rows: a list of tuples.
+        types: of the grouping expressions, in the order of the tuples.
+        names: what they are called, for errors.
+
+    Raises:
+        UsageError: a value that is not of its type, a tuple of another length, no tuple, or too many.
+    """
+    thing = f"keys of ({', '.join(map(repr, names))})"
+    example = "for example keys={('a', 'b'): [(1, 'x'), (2, None)]}"
+    things = [f"keys of {name!r}" for name in names]
+    found: dict[tuple[Scalar, ...], None] = {}
+    for row in _listed(rows, thing, example):
+        if isinstance(row, str | bytes | Mapping) or not isinstance(row, Sequence) or len(row) != len(types):
+            shown = len(row) if isinstance(row, Sequence) and not isinstance(row, str | bytes) else row
+            raise UsageError(thing, f"must be tuples of {len(types)} values", shown, example)
+        found[tuple(_one(v, t, what) for v, t, what in zip(row, types, things, strict=True))] = None
+        if len(found) > MOST_KEYS:
+            raise UsageError(thing, f"must be at most {MOST_KEYS}")
+    if not found:
+        raise UsageError(thing, "lists no value")
+    return tuple(found)
+
+
+def _listed(values: object, thing: str, example: str) -> Iterable[object]:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise UsageError(thing, "must be a list of values", values, example)
+    return values
+
+
 def _expand(value: object, type_: Type, thing: str) -> Sequence[Scalar]:
-    if value is None:
-        return (None,)
-    if isinstance(value, KeyText) and type_.kind in (Kind.INTEGER, Kind.DATE):
+    if isinstance(value, KeyText) and type_.kind in _RANGED:
         match = _RANGE.fullmatch(value.strip())
         if match:
             return _range(match, type_, thing)
+    return (_one(value, type_, thing),)
+
+
+_RANGED = (Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+
+
+def _one(value: object, type_: Type, thing: str) -> Scalar:
+    if value is None:
+        return None
     if isinstance(value, KeyText):
-        return (coerce(str(value), type_, thing).value,)
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        value = str(value)
+    elif hasattr(value, "item") and getattr(value, "shape", None) == ():
         value = value.item()  # a NumPy scalar
     if isinstance(value, float):
         if not value.is_integer():
@@ -112,7 +150,12 @@ def _expand(value: object, type_: Type, thing: str) -> Sequence[Scalar]:
         value = int(value)
     if not isinstance(value, bool | int | str | datetime.date) and type(value).__name__ != "Decimal":
         raise UsageError(thing, "must be text, whole numbers, decimals, dates, times, true, false or None", value)
-    return (coerce(value, type_, thing).value,)  # type: ignore[arg-type]
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise UsageError(thing, "must be valid Unicode text", ascii(value)) from None
+    return coerce(value, type_, thing).value  # type: ignore[arg-type]
 
 
 def _range(match: re.Match[str], type_: Type, thing: str) -> Sequence[Scalar]:
@@ -121,16 +164,34 @@ def _range(match: re.Match[str], type_: Type, thing: str) -> Sequence[Scalar]:
     step = match["step"]
     if first > last:  # type: ignore[operator]
         raise UsageError(thing, "a range must not run backwards", match[0])
+    if isinstance(first, datetime.datetime) and isinstance(last, datetime.datetime):
+        return _moments(first, last, step or "day", thing)
     if isinstance(first, datetime.date) and isinstance(last, datetime.date):
         return _dates(first, last, step or "day", thing)
     if not isinstance(first, int) or not isinstance(last, int):
-        raise UsageError(thing, "ranges are of whole numbers or of dates", match[0])
+        raise UsageError(thing, "ranges are of whole numbers, dates or times", match[0])
     stride = 1 if step is None else coerce(step, type_, f"{thing}, step").value
     if not isinstance(stride, int) or stride < 1:
         raise UsageError(thing, "a step must be a whole number of at least 1", step)
     if (last - first) // stride >= MOST_KEYS:
         raise UsageError(thing, f"must be at most {MOST_KEYS}", match[0])
     return range(first, last + 1, stride)
+
+
+_CLOCK = {"minute": datetime.timedelta(minutes=1), "hour": datetime.timedelta(hours=1)}
+
+
+def _moments(first: datetime.datetime, last: datetime.datetime, step: str, thing: str) -> Sequence[Scalar]:
+    """Times by hour or minute; by day and longer the dates' range at the first one's time of day."""
+    unit = step.lower().rstrip("s")
+    if unit not in _CLOCK:
+        days = _dates(first.date(), last.date(), step, thing)
+        moments = [datetime.datetime.combine(day, first.timetz()) for day in days if isinstance(day, datetime.date)]
+        return [moment for moment in moments if moment <= last]
+    number = (last - first) // _CLOCK[unit] + 1
+    if number > MOST_KEYS:
+        raise UsageError(thing, f"must be at most {MOST_KEYS}", f"{number} {unit}s")
+    return [first + i * _CLOCK[unit] for i in range(number)]
 
 
 def _dates(first: datetime.date, last: datetime.date, step: str, thing: str) -> Sequence[Scalar]:
@@ -150,4 +211,6 @@ def _dates(first: datetime.date, last: datetime.date, step: str, thing: str) -> 
             dates = (datetime.date(m // 12, m % 12 + 1, first.day) for m in months)
             return [day for day in dates if day <= last]
         case _:
-            raise UsageError(thing, "a range of dates goes by day, week, month, quarter or year", step)
+            raise UsageError(
+                thing, "a range goes by day, week, month, quarter or year; of times also by hour or minute", step
+            )

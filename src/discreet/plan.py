@@ -22,7 +22,7 @@ from discreet.privacy import RELATION, PrivacyLoss
 from discreet.query import Bounds, Node, Scalar
 from discreet.schema import Registration
 
-__all__ = ["KeyColumn", "Measurement", "Ordering", "Plan", "PlannedOutput", "Request", "Unit"]
+__all__ = ["KeyColumn", "KeyList", "Measurement", "Ordering", "Plan", "PlannedOutput", "Request", "Unit"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,8 @@ class Request:
         max_contributions: the rows one unit may weigh, over all groups; None at row level.
         max_groups_contributed: the groups one unit may weigh in COUNT(DISTINCT unit); None for the smaller of
             `max_contributions` and the number of keys.
-        keys: for each grouping column or alias, its public values.
+        keys: for each grouping column or alias, its public values; or for a tuple of them, their public
+            combinations. What is listed apart is multiplied.
         bounds: for columns or aliases, their declared bounds.
     """
 
@@ -60,17 +61,33 @@ class Request:
     max_contributions: int | None = None
     max_groups_contributed: int | None = None
     delta: Fraction = Fraction(0)
-    keys: Mapping[str, object] = field(default_factory=dict)
+    keys: Mapping[str | tuple[str, ...], object] = field(default_factory=dict)
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class KeyColumn:
-    """A grouping expression with its public keys, in order."""
+    """A grouping expression and what it is called."""
 
     name: str
     expression: Expression
-    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True)
+class KeyList:
+    """Public keys of one grouping column, or public combinations of several columns' keys; each once, in order.
+
+    Attributes:
+        columns: the places of the grouping columns.
+        rows: for each key, one value a column.
+    """
+
+    columns: tuple[int, ...]
+    rows: tuple[tuple[Scalar, ...], ...]
+
+    def may_be_missing(self, place: int) -> bool:
+        """Whether the missing key is listed for the column at `place` of this list."""
+        return any(row[place] is None for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -180,6 +197,7 @@ class Plan:
     max_groups_contributed: int
     where: Expression | None
     keys: tuple[KeyColumn, ...]
+    key_lists: tuple[KeyList, ...]
     measurements: tuple[Measurement, ...]
     outputs: tuple[PlannedOutput, ...]
     loss: PrivacyLoss
@@ -191,8 +209,19 @@ class Plan:
 
     @property
     def groups(self) -> int:
-        """How many groups the answer has: the product of the key columns' sizes; 1 without groups."""
-        return prod(len(key.values) for key in self.keys)
+        """How many groups there are: the product of the key lists' sizes; 1 without groups."""
+        return prod(len(keys.rows) for keys in self.key_lists)
+
+    def group_keys(self) -> tuple[tuple[Scalar, ...], ...]:
+        """For each grouping column, its value in each group: lists in row-major order, the last one fastest."""
+        found: dict[int, tuple[Scalar, ...]] = {}
+        inner = self.groups
+        for keys in self.key_lists:
+            inner //= len(keys.rows)
+            outer = self.groups // (inner * len(keys.rows))
+            for place, column in enumerate(keys.columns):
+                found[column] = tuple(row[place] for row in keys.rows for _ in range(inner)) * outer
+        return tuple(found[column] for column in range(len(self.keys)))
 
     @cached_property
     def digest(self) -> str:
@@ -204,7 +233,8 @@ class Plan:
             "relation": RELATION,
             "limits": [self.max_contributions, self.max_groups_contributed],
             "where": canonical(self.where),
-            "keys": [[k.name, canonical(k.expression), [_key_text(v) for v in k.values]] for k in self.keys],
+            "keys": [[k.name, canonical(k.expression)] for k in self.keys],
+            "key_lists": [[k.columns, [[_key_text(v) for v in row] for row in k.rows]] for k in self.key_lists],
             "measurements": [m.canonical() for m in self.measurements],
             "outputs": [output.canonical() for output in self.outputs],
             "having": self.having and self.having.canonical(),

@@ -13,11 +13,11 @@ from discreet.binding import bind_condition, bind_groupable, resolved
 from discreet.clauses import Clauses, aggregates_of, sort_of_kind
 from discreet.errors import RefusedError, UsageError
 from discreet.expressions import Expression, Field
-from discreet.keys import MOST_KEYS, cast_keys
+from discreet.grouping import plan_groups
 from discreet.measurements import Measurements
 from discreet.plan import KeyColumn, Plan, PlannedOutput, Request, Unit
 from discreet.privacy import PrivacyLoss, split
-from discreet.query import Aggregate, GroupKey, Node, Output, Query, aggregates_in
+from discreet.query import Aggregate, Node, Output, Query, aggregates_in
 from discreet.query_text import node_text
 from discreet.schema import Registration, Schema
 from discreet.sql_expressions import default_name
@@ -38,10 +38,8 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
     schema = registration.schema
     aliases = ("data", query.relation)
     unit = unit_of(request.unit, schema)
-    keys = _keys(query, request, schema, aliases)
-    groups = prod(len(key.values) for key in keys)
-    if groups > MOST_KEYS:
-        raise UsageError("keys", f"of all grouping columns must multiply to at most {MOST_KEYS} groups", groups)
+    keys, key_lists = plan_groups(query, request, schema, aliases)
+    groups = prod(len(listed.rows) for listed in key_lists)
     rows, pairs = _limits(request, unit, groups)
     builder = Measurements(schema, unit, rows, pairs, groups, request, aliases)
     clauses = _clauses(query, keys, builder)
@@ -66,6 +64,7 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
         max_groups_contributed=pairs,
         where=where,
         keys=keys,
+        key_lists=key_lists,
         measurements=measurements,
         outputs=outputs,
         loss=PrivacyLoss(request.epsilon, request.delta),
@@ -119,36 +118,6 @@ def _limits(request: Request, unit: Unit, groups: int) -> tuple[int, int]:
     pairs = min(rows, groups) if request.max_groups_contributed is None else request.max_groups_contributed
     # More groups than there are cannot be touched: the smaller limit is the same promise with less noise.
     return rows, min(pairs, groups)
-
-
-def _keys(query: Query, request: Request, schema: Schema, aliases: tuple[str, ...]) -> tuple[KeyColumn, ...]:
-    remaining = dict(request.keys)
-    columns: list[KeyColumn] = []
-    for group in query.groups:
-        expression = bind_groupable(group.node, schema, f"GROUP BY {group.name}", aliases)
-        names = [group.name, expression.name] if isinstance(expression, Field) else [group.name]
-        given = [name for name in dict.fromkeys(names) if name in remaining]
-        if len(given) > 1:
-            raise UsageError(f"keys of {group.name!r}", "are given twice, by column and by alias")
-        if given:
-            values = cast_keys(remaining.pop(given[0]), expression.type, group.name)
-        else:
-            raise _unknown_keys(group)
-        columns.append(KeyColumn(group.name, expression, values))
-    if remaining:
-        name = next(iter(remaining))
-        grouped = ", ".join(group.name for group in query.groups) or "nothing"
-        raise UsageError("keys", f"must name a grouping column; this query groups by {grouped}", name)
-    return tuple(columns)
-
-
-def _unknown_keys(group: GroupKey) -> RefusedError:
-    return RefusedError(
-        f"GROUP BY {group.name}",
-        "has no public list of keys, and a key that only one person has would give that person away",
-        hint=f"(1) list the keys: --keys {group.name}=A,B,C; (2) keep only what you can list, with WHERE and no "
-        "GROUP BY; (3) groups chosen from the data with a delta are not available yet",
-    )
 
 
 def _clauses(query: Query, keys: tuple[KeyColumn, ...], builder: Measurements) -> Clauses:

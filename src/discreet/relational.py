@@ -1,7 +1,7 @@
 """From a plan to statements: every statistic becomes an exact integer total, inside the engine.
 
 Nothing is executed here. The registered relation is called ``source`` and gives columns ``c0, c1, ...`` of
-the registered types; the public keys of grouping column i lie in a table ``keys{i}(i, k)``.
+the registered types; each list of public keys lies in a table ``keys{i}(i, k0, k1, ...)``.
 
 What the statements are made of (design, section 4), with u the unit's columns, e the group keys' values, x
 the aggregates' arguments:
@@ -20,7 +20,7 @@ from math import prod
 from sqlglot import exp
 
 from discreet.expressions import fields_in
-from discreet.plan import KeyColumn, Measurement, Plan
+from discreet.plan import KeyList, Measurement, Plan
 from discreet.query import Scalar
 from discreet.rendering import (
     BIGINT,
@@ -41,11 +41,11 @@ __all__ = ["KeyTable", "Result", "Statement", "compile_plan"]
 
 @dataclass(frozen=True)
 class KeyTable:
-    """A table of public keys to load: columns i (the key's place, from 0) and k (the key, of `type`)."""
+    """A table of public keys to load: columns i (the key's place, from 0) and k0, k1, ... (the key, of `types`)."""
 
     name: str
-    type: Type
-    values: tuple[Scalar, ...]
+    types: tuple[Type, ...]
+    rows: tuple[tuple[Scalar, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,10 @@ def compile_plan(plan: Plan) -> Statement:
         if measurement.weight > 1:
             steps.append(("heavy_pairs", compiler.heavy_pairs(measurement)))
         results.append(Result(compiler.unit_totals(measurement), by_unit))
-    tables = tuple(KeyTable(f"keys{i}", key.expression.type, key.values) for i, key in enumerate(plan.keys))
+    tables = tuple(
+        KeyTable(f"keys{i}", tuple(plan.keys[place].expression.type for place in keys.columns), keys.rows)
+        for i, keys in enumerate(plan.key_lists)
+    )
     return Statement(tables, tuple(steps), tuple(results), plan.groups, _needed(plan))
 
 
@@ -134,8 +137,8 @@ class _Compiler:
         for name in self.units:
             rows = rows.where(present(column(name)))
         if matched:
-            for i, key in enumerate(plan.keys):
-                rows = rows.where(_listed(i, key))
+            for i, keys in enumerate(plan.key_lists):
+                rows = rows.where(_listed(i, keys))
         return rows
 
     def heavy_units(self) -> exp.Select:
@@ -210,16 +213,16 @@ class _Compiler:
 
     def _indexed(self, grouped: exp.Select, totals: list[str]) -> exp.Select:
         """The grouped totals of listed groups only, each with its group's index in place of its keys."""
-        keys = self.plan.keys
-        if not keys:
+        lists = self.plan.key_lists
+        if not lists:
             return exp.select(exp.alias_(number(0), "g"), *totals).from_(grouped.subquery("totals"))
         grouped = grouped.group_by(*self.group_columns)
         index: exp.Expr = number(0)
         selected = exp.select(*totals).from_(grouped.subquery("totals"))
-        for i, key in enumerate(keys):
-            stride = prod(len(later.values) for later in keys[i + 1 :])
+        for i, keys in enumerate(lists):
+            stride = prod(len(later.rows) for later in lists[i + 1 :])
             index = exp.Add(this=index, expression=exp.Mul(this=column("i", f"keys{i}"), expression=number(stride)))
-            selected = selected.join(f"keys{i}", on=_same_key(column(f"e{i}", "totals"), i, key))
+            selected = selected.join(f"keys{i}", on=_same_key("totals", i, keys))
         return selected.select(exp.alias_(index, "g"))
 
 
@@ -245,19 +248,24 @@ def _total(measurement: Measurement, place: int, weight: exp.Expr) -> exp.Expr:
     return exp.Sum(this=exp.Mul(this=weight, expression=value))
 
 
-def _same_key(value: exp.Expr, place: int, key: KeyColumn) -> exp.Expr:
+def _same_key(table: str | None, list_place: int, keys: KeyList) -> exp.Expr:
     """Whether a row's key is this listed key; the missing key is equal to itself only if it is listed."""
-    listed = column("k", f"keys{place}")
-    if None in key.values:
-        return exp.NullSafeEQ(this=value, expression=listed)
-    return exp.EQ(this=value, expression=listed)
+    same: list[exp.Expr] = []
+    for place, grouping in enumerate(keys.columns):
+        value, listed = column(f"e{grouping}", table), column(f"k{place}", f"keys{list_place}")
+        equal = exp.NullSafeEQ if keys.may_be_missing(place) else exp.EQ
+        same.append(equal(this=value, expression=listed))
+    return exp.and_(*same)
 
 
-def _listed(place: int, key: KeyColumn) -> exp.Expr:
-    """Whether a row's key is listed. Written as an IN over the keys that are not NULL: a semi-join."""
-    value = column(f"e{place}")
-    keys = exp.select("k").from_(f"keys{place}")
-    if None not in key.values:
-        return exp.In(this=value, query=keys.subquery())
-    among = exp.In(this=value, query=keys.where(present(column("k"))).subquery())
+def _listed(place: int, keys: KeyList) -> exp.Expr:
+    """Whether a row's key is listed: a semi-join with the keys."""
+    listed = exp.select("k0").from_(f"keys{place}")
+    if len(keys.columns) > 1:
+        return exp.Exists(this=exp.select(number(1)).from_(f"keys{place}").where(_same_key(None, place, keys)))
+    # Of one column: an IN over the keys that are not NULL.
+    value = column(f"e{keys.columns[0]}")
+    if not keys.may_be_missing(0):
+        return exp.In(this=value, query=listed.subquery())
+    among = exp.In(this=value, query=listed.where(present(column("k0"))).subquery())
     return exp.or_(among, exp.Is(this=value.copy(), expression=exp.Null()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from fractions import Fraction
 
-from discreet.answer import Answer, Value, details_of
+from discreet.answer import Answer, details_of
 from discreet.engines.engine import Engine
 from discreet.entropy import Entropy, SystemEntropy
 from discreet.errors import DiscreetError, EngineError, SourceError
@@ -103,22 +103,12 @@ def _reason(error: BaseException) -> Failure:
 
 
 def _answer(plan: Plan, noisy: tuple[Int128Array, ...], confidence: Fraction, ledger: Ledger, entry: int) -> Answer:
-    keys = [_key_values(plan, place) for place in range(len(plan.keys))]
     balance = ledger.balance(plan.registration.source)
     return Answer(
-        columns=answer_columns(plan, keys, noisy, confidence),
+        columns=answer_columns(plan, plan.group_keys(), noisy, confidence),
         confidence=confidence,
         cost=plan.loss,
         left=balance.left if balance else None,
         entry=entry,
         details=details_of(plan),
     )
-
-
-def _key_values(plan: Plan, place: int) -> tuple[Value, ...]:
-    """The key column's value for each group: keys in row-major order, the last column fastest."""
-    inner = 1
-    for key in plan.keys[place + 1 :]:
-        inner *= len(key.values)
-    values: list[Value] = [value for value in plan.keys[place].values for _ in range(inner)]
-    return tuple(values * (plan.groups // len(values)))

@@ -62,24 +62,35 @@ def read_types(texts: Sequence[str] | None) -> dict[str, str]:
     return types
 
 
-def read_keys(texts: Sequence[str] | None, files: Sequence[str] | None) -> dict[str, tuple[KeyText | None, ...]]:
-    """``NAME=A,B,...`` and ``NAME=FILE``, several times; what is said of one name adds up.
+def read_keys(
+    texts: Sequence[str] | None, files: Sequence[str] | None
+) -> dict[str | tuple[str, ...], Sequence[object]]:
+    """``NAME=A,B,...`` and ``NAME=FILE``, several times; what is said of one name adds up. A ``FILE`` alone is a
+    table, whose columns are the grouping columns: several list combinations.
 
     Raises:
         UsageError: not of that form, no key, or a quote that is not closed.
-        SourceError: a file that cannot be read as UTF-8 text.
+        SourceError: a file that cannot be read.
     """
+    from discreet.key_files import read_keys_table
     from discreet.keys import parse_keys_option
 
-    keys: dict[str, tuple[KeyText | None, ...]] = {}
+    keys: dict[str | tuple[str, ...], Sequence[object]] = {}
     for text in texts or ():
         name, values = parse_keys_option(text)
-        keys[name] = keys.get(name, ()) + values
+        keys[name] = (*keys.get(name, ()), *values)
     for text in files or ():
         name, sign, path = text.partition("=")
-        if not sign or not name.strip() or not path.strip():
-            raise UsageError("--keys-file", "must be NAME=FILE", text, "for example --keys-file action=actions.txt")
-        keys[name.strip()] = keys.get(name.strip(), ()) + _keys_file(Path(path).expanduser())
+        table = Path(text).expanduser()
+        if not sign or table.is_file():
+            names, rows = read_keys_table(table, "--keys-file")
+            listed: Sequence[object] = [row[0] for row in rows] if len(names) == 1 else rows
+            which = names[0] if len(names) == 1 else names
+            keys[which] = (*keys.get(which, ()), *listed)
+            continue
+        if not name.strip() or not path.strip():
+            raise UsageError("--keys-file", "must be FILE or NAME=FILE", text, "for example --keys-file keys.csv")
+        keys[name.strip()] = (*keys.get(name.strip(), ()), *_keys_file(Path(path).expanduser()))
     return keys
 
 

@@ -112,8 +112,10 @@ Keys = Annotated[
 KeysFile = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME=FILE",
-        help="The public keys of a grouping column, from a text file with one key a line, written as in --keys.",
+        metavar="[NAME=]FILE",
+        help="Public keys from a file. NAME=FILE: a text file with one key a line, written as in --keys. FILE alone: a "
+        "CSV or Parquet table with one column a grouping column; several columns list combinations. What is in it must "
+        "be public.",
     ),
 ]
 Types = Annotated[

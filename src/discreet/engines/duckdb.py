@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -10,7 +12,8 @@ from numpy.typing import NDArray
 from discreet.engines.duckdb_connection import connect
 from discreet.errors import EngineError
 from discreet.laplace.limbs import Int128Array
-from discreet.relational import Result, Statement
+from discreet.query import Scalar
+from discreet.relational import KeyTable, Result, Statement
 from discreet.schema import Registration
 from discreet.sources import attach, relation
 
@@ -70,18 +73,31 @@ class DuckDBEngine:
         kept = "TABLE" if self._registration.format in _TEXT_FORMATS else "VIEW"
         connection.execute(f"CREATE TEMP {kept} source AS {source}")
         for table in statement.keys:
-            connection.execute(f"CREATE TEMP TABLE {table.name} (i BIGINT, k {table.type})")
-            # In row order: the position of a key in the list is its index.
-            connection.execute(
-                f"INSERT INTO {table.name} SELECT unnest(range(?)), CAST(unnest(?) AS {table.type})",
-                [len(table.values), list(table.values)],
-            )
+            _load_keys(connection, table)
         for name, select in statement.steps:
             connection.execute(f"CREATE TEMP TABLE {name} AS {select.sql(dialect='duckdb')}")
         found: dict[int, Int128Array] = {}
         for result in statement.results:
             found.update(_totals(connection, result, statement.groups))
         return tuple(found[i] for i in range(len(found)))
+
+
+def _load_keys(connection: duckdb.DuckDBPyConnection, table: KeyTable) -> None:
+    """Every key is handed over as text, so that none is rounded on the way."""
+    columns = ", ".join(f"k{place} {type_}" for place, type_ in enumerate(table.types))
+    connection.execute(f"CREATE TEMP TABLE {table.name} (i BIGINT, {columns})")
+    cast = ", ".join(f"CAST(unnest(CAST(? AS VARCHAR[])) AS {type_})" for type_ in table.types)
+    texts = [[_key_text(row[place]) for row in table.rows] for place in range(len(table.types))]
+    # In row order: the position of a key in the list is its index.
+    connection.execute(f"INSERT INTO {table.name} SELECT unnest(range(?)), {cast}", [len(table.rows), *texts])
+
+
+def _key_text(value: Scalar) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def _totals(connection: duckdb.DuckDBPyConnection, result: Result, groups: int) -> dict[int, Int128Array]:

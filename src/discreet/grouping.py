@@ -1,0 +1,84 @@
+"""The groups of a query: its grouping expressions, and where their keys come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from discreet.binding import bind_groupable
+from discreet.domains import public_domain
+from discreet.errors import RefusedError, UsageError
+from discreet.expressions import Field
+from discreet.keys import MOST_KEYS, cast_keys, cast_rows
+from discreet.plan import KeyColumn, KeyList, Request
+from discreet.query import Query, Scalar
+from discreet.schema import Schema
+
+__all__ = ["plan_groups"]
+
+
+def plan_groups(
+    query: Query, request: Request, schema: Schema, aliases: Sequence[str]
+) -> tuple[tuple[KeyColumn, ...], tuple[KeyList, ...]]:
+    """The grouping columns, and the lists of their public keys, in the order of the columns.
+
+    A list may be of one column's keys or of combinations; what is listed apart is multiplied. An expression that
+    can only have a few values, which everybody knows, needs no list.
+
+    Raises:
+        UsageError: keys that are not valid, or that name no grouping column.
+        RefusedError: a grouping column without public keys.
+    """
+    columns: list[KeyColumn] = []
+    for group in query.groups:
+        expression = bind_groupable(group.node, schema, f"GROUP BY {group.name}", aliases)
+        columns.append(KeyColumn(group.name, expression))
+    lists: dict[int, KeyList] = {}
+    for names, values in request.keys.items():
+        listed = (names,) if isinstance(names, str) else tuple(names)
+        places = tuple(_place(name, columns, schema) for name in listed)
+        taken = [place for found in lists.values() for place in found.columns]
+        for i, place in enumerate(places):
+            if place in taken or place in places[:i]:
+                raise UsageError(f"keys of {columns[place].name!r}", "are given twice")
+        types = [columns[place].expression.type for place in places]
+        rows: tuple[tuple[Scalar, ...], ...]
+        if isinstance(names, str):
+            rows = tuple((value,) for value in cast_keys(values, types[0], columns[places[0]].name))
+        else:
+            rows = cast_rows(values, types, [columns[place].name for place in places])
+        lists[min(places)] = KeyList(places, rows)
+    known = {place for found in lists.values() for place in found.columns}
+    for place, column in enumerate(columns):
+        if place not in known:
+            domain = public_domain(column.expression)
+            if domain is None:
+                raise _unknown_keys(column)
+            lists[place] = KeyList((place,), tuple((value,) for value in domain))
+    ordered = tuple(lists[place] for place in sorted(lists))
+    groups = prod(len(keys.rows) for keys in ordered)
+    if groups > MOST_KEYS:
+        raise UsageError("keys", f"of all grouping columns must multiply to at most {MOST_KEYS} groups", groups)
+    return tuple(columns), ordered
+
+
+def _place(name: str, columns: Sequence[KeyColumn], schema: Schema) -> int:
+    """The grouping column of that name: by its alias, else by the column it is."""
+    for place, column in enumerate(columns):
+        if column.name == name:
+            return place
+    position = schema.position(name)
+    for place, column in enumerate(columns):
+        if isinstance(column.expression, Field) and column.expression.position == position:
+            return place
+    grouped = ", ".join(column.name for column in columns) or "nothing"
+    raise UsageError("keys", f"must name a grouping column; this query groups by {grouped}", name)
+
+
+def _unknown_keys(column: KeyColumn) -> RefusedError:
+    return RefusedError(
+        f"GROUP BY {column.name}",
+        "has no public list of keys, and a key that only one person has would give that person away",
+        hint=f"(1) list the keys: --keys {column.name}=A,B,C; (2) put them into a file: --keys-file FILE; (3) groups "
+        "chosen from the data with a delta are not available yet",
+    )
