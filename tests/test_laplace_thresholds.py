@@ -296,6 +296,23 @@ def test_a_low_part_that_is_not_kept_is_drawn_again_whole(scale: Fraction) -> No
     assert source.arrays == []
 
 
+@pytest.mark.parametrize("exponent", [84, 90, 120, 128])
+def test_negative_limbs_carry_into_the_high_limb(exponent: int) -> None:
+    """-x for an x whose low limb is 0, which chance meets once in 2^64 draws."""
+    shift = exponent - 20
+    rng = random.Random(11)
+    for low in {0, 1, 2**shift - 1, (1 << 64) % 2**shift, (2**shift - 1) >> 64 << 64}:
+        for m in (2**40, 2**61, 2**63 - 2**45):
+            for sign in (0, 1):
+                with mpmath.workprec(700):
+                    h = oracle(Fraction(2**20), False, real(m, 1 << (TAIL - 1)))
+                value = (-1) ** sign * ((h << shift) + low)
+                arrays = words_for([low], shift, rng)
+                source = Scripted([2 * m + sign], *arrays, tail=1 << (TAIL - 1))
+                got = draw_limbs(Fraction(2**exponent), 1, source).to_ints()
+                assert got == [(value + 2**127) % 2**128 - 2**127]
+
+
 @pytest.mark.parametrize("exponent", [21, 45, 62, 63, 64, 83, 84, 100, 127])
 def test_the_largest_low_parts_are_refused_up_to_their_threshold(exponent: int) -> None:
     """Just above a power of two t / 2^s is nearly 2^19, and 1 - exp(-L/t) for the largest L nearly 2^-19: the
