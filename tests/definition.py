@@ -74,6 +74,8 @@ def on_grid(value: Any, lower: Fraction, upper: Fraction, step: Fraction) -> int
         clamped = upper if value > 0 else lower
     else:
         clamped = min(max(Fraction(value), lower), upper)
+    if isinstance(value, float) and abs(clamped / step) <= Fraction(1, 2**1075):
+        return 0  # what a double divided by a power of two gives, also just below 0
     return math.floor(clamped / step)
 
 

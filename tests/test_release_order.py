@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
+import discreet.engines.duckdb as engine_room
 import release_child
 from discreet.engines.duckdb import DuckDBEngine
 from discreet.entropy import SystemEntropy
@@ -213,6 +214,27 @@ def test_a_file_that_is_gone_costs_what_was_debited(data, tmp_path):
     with pytest.raises(SourceError, match="gone"):
         ask(data)
     assert data.balance().spent.epsilon == HALF
+
+
+def test_a_file_replaced_while_it_is_read(tmp_path, monkeypatch):
+    """Weights taken from one version of a table would bound nothing in the next: no answer is given."""
+    path = tmp_path / "t.parquet"
+    few, many = (pa.table({"u": ["one"] * rows}) for rows in (2, 2000))
+    pq.write_table(few, path)
+    data = discreet.open(path, privacy_unit="u", max_contributions=2, budget=1, ledger=tmp_path / "l")
+    real = engine_room._totals
+
+    def totals(*arguments):
+        pq.write_table(many, tmp_path / "new.parquet")
+        (tmp_path / "new.parquet").rename(path)
+        return real(*arguments)
+
+    monkeypatch.setattr(engine_room, "_totals", totals)
+    with pytest.raises(EngineError, match="changed while it was read"):
+        data.query("SELECT COUNT(*) AS n FROM data", epsilon="0.5")
+    assert data.balance().spent.epsilon == HALF
+    monkeypatch.undo()
+    assert len(data.query("SELECT COUNT(*) AS n FROM data", epsilon="0.5")) == 1
 
 
 REFUSED = [

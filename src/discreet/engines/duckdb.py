@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -67,6 +68,7 @@ class DuckDBEngine:
 
     def _run(self, connection: duckdb.DuckDBPyConnection, statement: Statement) -> tuple[Int128Array, ...]:
         attach(connection, self._registration, self._frame)
+        version = self._version()
         source = relation(self._registration, statement.columns)
         # Text is parsed once and kept in a table for this query, so that every step reads one snapshot; Parquet
         # and frames are read in place.
@@ -79,7 +81,17 @@ class DuckDBEngine:
         found: dict[int, Int128Array] = {}
         for result in statement.results:
             found.update(_totals(connection, result, statement.groups))
+        if self._version() != version:
+            # The weights of one version bound nothing in another: what was read is not used.
+            raise EngineError("source", "was changed while it was read; the query's cost stays spent")
         return tuple(found[i] for i in range(len(found)))
+
+    def _version(self) -> tuple[int, ...]:
+        """What tells one version of a file from another, for files that several steps read in place."""
+        if self._registration.format != "parquet":
+            return ()
+        status = Path(self._registration.reader["path"]).stat()
+        return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _load_keys(connection: duckdb.DuckDBPyConnection, table: KeyTable) -> None:
