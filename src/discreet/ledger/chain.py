@@ -130,7 +130,8 @@ def _checked(values: tuple[Any, ...]) -> Row:
         previous = GENESIS
     # Bytes where text belongs have no canonical encoding: only another hand can have put them there.
     if any(isinstance(value, bytes) for value in values) or _hash(previous, row) != row["hash"]:
-        raise Damage(f"entry {row['number']} does not match its hash")
+        number = row["number"]  # nothing that stands in a broken file is shown, unless it is a number
+        raise Damage(f"{f'entry {number}' if isinstance(number, int) else 'an entry'} does not match its hash")
     return row
 
 
