@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / "discreet"
 
 FLOORS = """
 errors
-exact
+exact  patterns  time_parts
 entropy  privacy  query
 schema  bounds
 laplace.bounds  laplace.scale  laplace.limbs  laplace.textbook
@@ -30,10 +30,14 @@ laplace.sampler
 laplace.mechanism
 laplace
 expressions
-domains  sql_aggregates
+domains  coercion
+sql_aggregates  sql_functions  sql_refusals
+sql_operators
 sql_expressions  query_text
 sql_clauses
 sql
+binding_conditions  binding_text  binding_time  casts
+binding_numbers
 binding
 formulas  keys
 grid
@@ -42,6 +46,9 @@ plan
 measurements  clauses  grouping
 aggregates
 planning
+statement_parts  row_operands
+row_rendering_text  row_rendering_time
+row_rendering
 rendering
 relational
 engines  engines.duckdb_connection  engines.engine

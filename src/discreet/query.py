@@ -12,6 +12,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
+from discreet.errors import UsageError
+
 __all__ = [
     "Aggregate",
     "Apply",
@@ -26,6 +28,7 @@ __all__ = [
     "Query",
     "Scalar",
     "aggregates_in",
+    "check_nodes",
     "names_in_query",
 ]
 
@@ -149,6 +152,45 @@ class Query:
     offset: int = 0
     options: Options = field(default_factory=Options)
     text: str = ""
+
+
+MOST_NODES = 20_000
+"""How many parts an expression may have, one that stands in it twice counted twice."""
+
+DEEPEST_NODE = 60
+"""How deep the parts of an expression may nest."""
+
+
+def check_nodes(node: Node, thing: str = "query") -> None:
+    """Refuse an expression that is too large to work with; in linear time, though parts may be shared.
+
+    Raises:
+        UsageError: it nests too deeply or has too many parts.
+    """
+    known: dict[int, tuple[int, int]] = {}
+
+    def measure(part: Node, level: int) -> tuple[int, int]:
+        """The number of parts and the depth."""
+        if id(part) in known:
+            return known[id(part)]
+        inner: tuple[Node, ...] = ()
+        if isinstance(part, Apply):
+            inner = part.arguments
+        elif isinstance(part, Aggregate) and part.argument is not None:
+            inner = (part.argument,)
+        if level > DEEPEST_NODE:
+            raise UsageError(thing, f"must not nest more than {DEEPEST_NODE} functions and operators")
+        measured = [measure(argument, level + 1) for argument in inner]
+        size = 1 + sum(count for count, _ in measured)
+        deep = 1 + max((depth for _, depth in measured), default=0)
+        if size > MOST_NODES:
+            raise UsageError(thing, f"must not have more than {MOST_NODES} parts in one expression")
+        if deep > DEEPEST_NODE:
+            raise UsageError(thing, f"must not nest more than {DEEPEST_NODE} functions and operators")
+        known[id(part)] = (size, deep)
+        return known[id(part)]
+
+    measure(node, 1)
 
 
 def aggregates_in(node: Node) -> Iterator[Aggregate]:

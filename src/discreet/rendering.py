@@ -5,34 +5,17 @@ The dialect is DuckDB's. What another engine says differently belongs into one q
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
 
 from sqlglot import exp
 
-from discreet.expressions import Expression, Field, Literal, Operation
 from discreet.grid import Grid
+from discreet.row_rendering import render
 from discreet.schema import Kind, Type
+from discreet.statement_parts import BIGINT, DOUBLE, HUGEINT, case, column, number, present
 
 __all__ = ["BIGINT", "HUGEINT", "case", "centred", "centred_square", "column", "number", "on_grid", "present", "render"]
 
-
-def column(name: str, table: str | None = None) -> exp.Column:
-    """A column of one of our own tables."""
-    return exp.column(name, table=table)
-
-
-def number(value: int) -> exp.Expr:
-    """An integer constant."""
-    literal = exp.Literal.number(str(abs(value)))
-    return exp.paren(exp.Neg(this=literal)) if value < 0 else literal
-
-
-BIGINT = exp.DataType.build("BIGINT")
-HUGEINT = exp.DataType.build("INT128")
-DOUBLE = exp.DataType.build("DOUBLE")
 
 _SHORT_DECIMAL = 18
 """DuckDB gives the product of two decimals of at most so many digits no more digits than that, and raises for
@@ -49,75 +32,6 @@ def _decimal_literal(value: int, type_: Type) -> exp.Expr:
 
 def _double(value: float) -> exp.Expr:
     return exp.Cast(this=exp.Literal.string(repr(value)), to=DOUBLE)
-
-
-_COMPARISONS: dict[str, Callable[..., exp.Expr]] = {
-    "eq": exp.EQ,
-    "ne": exp.NEQ,
-    "lt": exp.LT,
-    "le": exp.LTE,
-    "gt": exp.GT,
-    "ge": exp.GTE,
-}
-
-
-def render(expression: Expression) -> exp.Expr:
-    """A row expression in the engine's words; total, as `expressions` promises."""
-    if isinstance(expression, Field):
-        return column(f"c{expression.position}")
-    if isinstance(expression, Literal):
-        return _literal(expression)
-    return _operation(expression)
-
-
-def _operation(operation: Operation) -> exp.Expr:
-    operands = [render(operand) for operand in operation.operands]
-    name = operation.operator
-    if name in _COMPARISONS:
-        return exp.paren(_COMPARISONS[name](this=operands[0], expression=operands[1]))
-    if name.startswith("extract_"):
-        part = exp.Var(this=name.removeprefix("extract_").upper())
-        return exp.Cast(this=exp.Extract(this=part, expression=operands[0]), to=BIGINT)
-    match name:
-        case "and":
-            return exp.paren(exp.and_(*operands))
-        case "or":
-            return exp.paren(exp.or_(*operands))
-        case "not":
-            return exp.paren(exp.Not(this=exp.paren(operands[0])))
-        case "in":
-            return exp.paren(exp.In(this=operands[0], expressions=operands[1:]))
-        case "like":
-            return exp.paren(exp.Like(this=operands[0], expression=operands[1]))
-        case "is_null":
-            return exp.paren(exp.Is(this=operands[0], expression=exp.Null()))
-        case "to_date":
-            return exp.TryCast(this=operands[0], to=exp.DataType.build("DATE"))
-        case "to_timestamp":
-            return exp.TryCast(this=operands[0], to=exp.DataType.build("TIMESTAMP"))
-        case "to_float":
-            return exp.TryCast(this=operands[0], to=DOUBLE)
-        case _:
-            raise AssertionError(f"no rendering for {name}")
-
-
-def _literal(literal: Literal) -> exp.Expr:
-    value, kind = literal.value, literal.type.kind
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if kind is Kind.INTEGER and isinstance(value, int):
-        return number(value)
-    if isinstance(value, str):
-        return exp.Literal.string(value)
-    if isinstance(value, datetime.datetime):
-        text, name = value.isoformat(sep=" "), "TIMESTAMPTZ" if value.tzinfo else "TIMESTAMP"
-    elif isinstance(value, datetime.date):
-        text, name = value.isoformat(), "DATE"
-    elif isinstance(value, Decimal):
-        text, name = f"{value:f}", str(literal.type)
-    else:
-        raise AssertionError("a literal without a rendering")
-    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(name, dialect="duckdb"))
 
 
 def on_grid(x: exp.Expr, type_: Type, grid: Grid) -> exp.Expr:
@@ -210,14 +124,3 @@ def _clamp(x: exp.Expr, low: exp.Expr | None, high: exp.Expr | None) -> exp.Expr
     if high is not None:
         branches.append((exp.GTE(this=x.copy(), expression=high), high.copy()))
     return case(branches, x.copy())
-
-
-def case(branches: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr) -> exp.Case:
-    """CASE WHEN condition THEN value ... ELSE default END."""
-    ifs = [exp.If(this=condition, true=value) for condition, value in branches]
-    return exp.Case(ifs=ifs, default=default)
-
-
-def present(x: exp.Expr) -> exp.Expr:
-    """x IS NOT NULL."""
-    return exp.Not(this=exp.Is(this=x, expression=exp.Null()))

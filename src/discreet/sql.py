@@ -7,7 +7,7 @@ known, otherwise the query is refused with what to write instead. Nothing is loo
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -17,7 +17,6 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import RefusedError, UsageError
 from discreet.query import Node, Options, Output, Query
-from discreet.sql_aggregates import AGGREGATE_NAMES
 from discreet.sql_clauses import read_groups, read_having, read_limit, read_offset, read_order
 from discreet.sql_expressions import convert, default_name
 
@@ -34,12 +33,17 @@ class Dialect(DuckDB):
 
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS = ['"', "`"]  # noqa: RUF012 - sqlglot's own convention
+        RAW_STRINGS = [("r'", "'"), ("R'", "'")]  # noqa: RUF012
 
     class Parser(DuckDBParser):
-        # Without an entry a function is parsed as a plain call, which may carry any named argument.
-        FUNCTIONS = {  # noqa: RUF012
-            name: builder for name, builder in DuckDBParser.FUNCTIONS.items() if name not in AGGREGATE_NAMES
+        # Without an entry a function is parsed as a plain call, which `sql_functions` and `sql_aggregates` read.
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: DuckDBParser.FUNCTION_PARSERS[name]
+            for name in ("CAST", "EXTRACT", "POSITION", "SAFE_CAST", "SUBSTRING", "TRIM", "TRY_CAST")
         }
+        FUNC_TOKENS: ClassVar[set[TokenType]] = {*DuckDBParser.FUNC_TOKENS, TokenType.DIV}
+        TYPE_CONVERTERS: ClassVar[dict[Any, Any]] = {}  # DECIMAL without its digits stays so, and is refused
 
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
             # DISTINCT takes the first argument alone; sqlglot's own takes all, and no named one may follow.
