@@ -258,7 +258,7 @@ def coerce(value: Scalar, type_: Type, thing: str) -> Literal:
     try:
         match kind:
             case Kind.TEXT if isinstance(value, str):
-                return Literal(_checked_text(value), TEXT)
+                return Literal(value, TEXT)
             case Kind.BOOLEAN if isinstance(value, bool):
                 return Literal(value, BOOLEAN)
             case Kind.BOOLEAN if isinstance(value, str) and value.lower() in ("true", "false"):

@@ -12,7 +12,7 @@ from discreet.aggregates import centred_arguments, plan_aggregate
 from discreet.binding import bind_condition, bind_groupable, resolved
 from discreet.clauses import Clauses, aggregates_of, sort_of_kind
 from discreet.errors import RefusedError, UsageError
-from discreet.expressions import Expression, Field
+from discreet.expressions import Expression, Field, Literal
 from discreet.grouping import plan_groups
 from discreet.measurements import Measurements
 from discreet.plan import KeyColumn, Plan, PlannedOutput, Request, Unit
@@ -95,6 +95,8 @@ def _unit_text(expression: Expression) -> str:
     if isinstance(expression, Field):
         plain = expression.name.replace("_", "").isalnum() and not expression.name[0].isdigit()
         return expression.name if plain else '"' + expression.name.replace('"', '""') + '"'
+    if isinstance(expression, Literal):
+        return repr(expression.value) if isinstance(expression.value, str) else str(expression.value)
     inner = ", ".join(_unit_text(o) for o in getattr(expression, "operands", ()))
     operator = str(getattr(expression, "operator", "")).removeprefix("to_").removeprefix("extract_")
     return f"{operator.upper()}({inner})"
