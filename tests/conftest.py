@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from command import Command
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -22,3 +24,19 @@ def shared_data() -> Path:
         if candidate.is_dir():
             return candidate
     pytest.fail("the folder of real data is missing: set DISCREET_SHARED_DATA")
+
+
+@pytest.fixture
+def discreet(tmp_path, capfd, monkeypatch) -> Command:
+    """The command line, with an empty ledger of its own."""
+    ledger = tmp_path / "state" / "ledger.sqlite"
+    monkeypatch.setenv("DISCREET_LEDGER", str(ledger))
+    return Command(ledger, capfd)
+
+
+@pytest.fixture
+def visits(tmp_path) -> Path:
+    """Three persons with 1, 2 and 3 visits; 'minutes' holds 1 to 6."""
+    path = tmp_path / "visits.csv"
+    path.write_text("who,ward,minutes\nann,A,1\nbob,A,2\nbob,B,3\ncid,A,4\ncid,B,5\ncid,,6\n")
+    return path

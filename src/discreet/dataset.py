@@ -21,7 +21,7 @@ from discreet.ledger import Balance, Entry, Ledger, default_path
 from discreet.plan import Plan, Request
 from discreet.planning import make_plan
 from discreet.privacy import PrivacyLoss
-from discreet.query import Name, Node, Options, Query
+from discreet.query import Name, Node, Options, Query, names_in_query
 from discreet.schema import Registration
 from discreet.sql import parse, parse_expression
 
@@ -181,7 +181,8 @@ class Dataset:
         loss = _one_of("epsilon", epsilon, options.epsilon)
         if loss is None:
             raise UsageError("epsilon", "is required: it says how much privacy the query costs", hint="0.5 is usual")
-        if parse_delta(_one_of("delta", delta, options.delta) or 0) > 0:
+        allowed = _one_of("delta", delta, options.delta)
+        if allowed is not None and parse_delta(allowed) > 0:
             raise RefusedError("delta", "is for groups chosen from the data, which are not available yet")
         rows = _one_of("max_contributions", max_contributions, options.max_contributions)
         groups = _one_of("max_groups_contributed", max_groups_contributed, options.max_groups_contributed)
@@ -195,6 +196,7 @@ class Dataset:
                 name: parse_bounds(value, f"bounds of {name!r}") for name, value in _mapping("bounds", bounds).items()
             },
         )
+        self._check_bounds(query, request)
         return make_plan(query, self.registration, request)
 
     def balance(self) -> Balance | None:
@@ -268,6 +270,13 @@ class Dataset:
         if own is not None and number > own:
             raise UsageError(name, f"must be at most {own}, as the source was opened with", number)
         return number
+
+    def _check_bounds(self, query: Query, request: Request) -> None:
+        """Bounds of a column that this query does not use are fine; of nothing at all, they are a slip."""
+        known = {*names_in_query(query), *(output.name for output in query.outputs)}
+        for name in request.bounds:
+            if name not in known and self.registration.schema.position(name) is None:
+                raise UsageError("bounds", "must name a column or an output of the query", name)
 
     def _check_relation(self, query: Query) -> None:
         if query.relation not in ("data", self._name):
@@ -363,7 +372,7 @@ def open_source(
     for limit, value in (("max_contributions", max_contributions), ("max_groups_contributed", max_groups_contributed)):
         if value is not None:
             parse_positive_integer(limit, value)
-    book = Ledger(default_path() if ledger is None else Path(ledger))
+    book = Ledger(default_path() if ledger is None else os.fspath(ledger))
     is_path = isinstance(source, str | os.PathLike)
     if is_path:
         location = sources.locate(source)  # type: ignore[arg-type]

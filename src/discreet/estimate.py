@@ -86,10 +86,22 @@ class Estimate:
             **self.details,
         }
 
-    def __str__(self) -> str:
-        from discreet.formats import render_table
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a statistic, as plain JSON values."""
+        return [
+            {
+                "name": s.name,
+                "statistic": s.described,
+                "epsilon": decimal_text(s.epsilon),
+                "scale": s.scale,
+                "half_width": s.half_width,
+                **{f"half_width_for_{n}_rows": width for n, width in s.by_size.items()},
+            }
+            for s in self.statistics
+        ]
 
-        level = decimal_text(self.confidence * 100)
+    def cells(self) -> tuple[list[str], list[list[str]], list[bool]]:
+        """Headers, rows and whether each column is of numbers, for people."""
         rows = []
         for s in self.statistics:
             shown = f"± {s.half_width:,.6g}" if s.half_width is not None else _sizes(s.by_size)
@@ -97,8 +109,13 @@ class Estimate:
             if isinstance(s.half_width, int):
                 shown = f"± {s.half_width:,}"
             rows.append([s.name, s.described, decimal_text(s.epsilon), scale, shown])
-        headers = ["name", "statistic", "epsilon", "scale", f"{level} % half-width"]
-        return render_table(headers, rows, [False, False, True, True, False])
+        headers = ["name", "statistic", "epsilon", "scale", f"{decimal_text(self.confidence * 100)} % half-width"]
+        return headers, rows, [False, False, True, True, False]
+
+    def __str__(self) -> str:
+        from discreet.formats import render_table
+
+        return render_table(*self.cells())
 
 
 def _sizes(by_size: dict[int, float]) -> str:

@@ -5,20 +5,33 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 
 from discreet.answer import Answer, AnswerColumn, Value, plain
 from discreet.exact import decimal_text
 
-__all__ = ["FORMATS", "as_csv", "as_json", "as_markdown", "as_ndjson", "as_table", "render_table"]
+__all__ = [
+    "FORMATS",
+    "as_csv",
+    "as_json",
+    "as_markdown",
+    "as_ndjson",
+    "as_table",
+    "render_csv",
+    "render_markdown",
+    "render_table",
+]
 
 
 def as_csv(answer: Answer) -> str:
     """One line a group. A missing key is an empty field, the empty text is ``""``."""
-    lines = [",".join(_csv_field(name) for name in answer.names())]
-    lines += [",".join(_csv_field(value) for value in row.values()) for row in answer.rows()]
-    return "\n".join(lines) + "\n"
+    return render_csv(answer.names(), (row.values() for row in answer.rows()))
+
+
+def render_csv(names: Iterable[str], rows: Iterable[Iterable[Value]]) -> str:
+    """Lines of fields, quoted where they must be; None is an empty field, the empty text is ``""``."""
+    return "".join(",".join(_csv_field(value) for value in row) + "\n" for row in (names, *rows))
 
 
 def _csv_field(value: Value) -> str:
@@ -47,7 +60,11 @@ def as_ndjson(answer: Answer) -> str:
 
 def as_markdown(answer: Answer) -> str:
     """A Markdown table for people."""
-    headers, rows, numeric = _cells(answer)
+    return render_markdown(*_cells(answer))
+
+
+def render_markdown(headers: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
+    """A Markdown table; numeric columns stand to the right."""
     lines = ["| " + " | ".join(_escaped(h) for h in headers) + " |"]
     lines.append("|" + "|".join("---:" if right else "---" for right in numeric) + "|")
     lines += ["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows]

@@ -15,7 +15,15 @@ from discreet.errors import UsageError
 from discreet.query import Scalar
 from discreet.schema import Kind, Type
 
-__all__ = ["MOST_KEYS", "KeyText", "cast_keys", "cast_rows", "parse_keys_option", "split_line"]
+__all__ = [
+    "MOST_KEYS",
+    "KeyText",
+    "cast_keys",
+    "cast_rows",
+    "parse_keys_option",
+    "split_line",
+    "split_name",
+]
 
 MOST_KEYS = 1_000_000
 """The most groups one query may ask for (all columns' keys multiplied)."""
@@ -27,6 +35,7 @@ class KeyText(str):
     __slots__ = ()
 
 
+_QUOTED_NAME = re.compile(r'\s*"(?P<name>(?:[^"]|"")+)"\s*=(?P<rest>.*)', re.DOTALL)
 _RANGE = re.compile(r"(?P<first>[^\s,\"]+?)\.\.(?P<last>[^\s,\"]+?)(?:\s+by\s+(?P<step>\S+))?")
 
 
@@ -36,11 +45,21 @@ def parse_keys_option(text: str) -> tuple[str, tuple[KeyText | None, ...]]:
     Raises:
         UsageError: no name or no value, or a quote that is not closed.
     """
-    name, sign, line = text.partition("=")
-    example = "write --keys action=A,M,D"
-    if not sign or not name.strip():
-        raise UsageError("--keys", "must be NAME=value,value,...", text, example)
-    return name.strip(), split_line(line, f"--keys {name.strip()}")
+    name, line = split_name(text)
+    if not name:
+        raise UsageError("--keys", "must be NAME=value,value,...", text, "write --keys action=A,M,D")
+    return name, split_line(line, f"--keys {name}")
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """``NAME=REST`` in two, at the first "="; ``"NAME"=REST`` with doubled quotes inside for any other name.
+
+    Without a name or a "=", the first is empty.
+    """
+    if match := _QUOTED_NAME.fullmatch(text):
+        return match["name"].replace('""', '"'), match["rest"]
+    name, sign, rest = text.partition("=")
+    return (name.strip(), rest) if sign else ("", text)
 
 
 def split_line(line: str, thing: str) -> tuple[KeyText | None, ...]:

@@ -110,7 +110,9 @@ def estimate(
     ledger: o.LedgerPath = None,
     types: o.Types = None,
     confidence: o.Confidence = "0.95",
-    format: o.EstimateFormat = "table",
+    format: o.Format = "table",
+    output: o.Output = None,
+    report: o.Report = None,
 ) -> None:
     """Tell what a query would cost, and the error to expect. Reads no data, costs nothing."""
     from discreet.cli.estimate import look_ahead
@@ -133,7 +135,7 @@ def estimate(
         ledger=ledger,
         confidence=confidence,
     )
-    look_ahead(question, format=format)
+    look_ahead(question, format=format, output=output, report=report)
 
 
 @app.command()

@@ -73,24 +73,24 @@ def read_keys(
         SourceError: a file that cannot be read.
     """
     from discreet.key_files import read_keys_table
-    from discreet.keys import parse_keys_option
+    from discreet.keys import parse_keys_option, split_name
 
     keys: dict[str | tuple[str, ...], Sequence[object]] = {}
     for text in texts or ():
         name, values = parse_keys_option(text)
         keys[name] = (*keys.get(name, ()), *values)
     for text in files or ():
-        name, sign, path = text.partition("=")
         table = Path(text).expanduser()
-        if not sign or table.is_file():
+        name, path = split_name(text)
+        if "=" not in text or table.is_file():
             names, rows = read_keys_table(table, "--keys-file")
             listed: Sequence[object] = [row[0] for row in rows] if len(names) == 1 else rows
             which = names[0] if len(names) == 1 else names
             keys[which] = (*keys.get(which, ()), *listed)
             continue
-        if not name.strip() or not path.strip():
+        if not name or not path.strip():
             raise UsageError("--keys-file", "must be FILE or NAME=FILE", text, "for example --keys-file keys.csv")
-        keys[name.strip()] = (*keys.get(name.strip(), ()), *_keys_file(Path(path).expanduser()))
+        keys[name] = (*keys.get(name, ()), *_keys_file(Path(path).expanduser()))
     return keys
 
 

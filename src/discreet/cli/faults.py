@@ -4,6 +4,7 @@ could show data."""
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
@@ -50,6 +51,7 @@ def run(app: Typer, arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
     except (KeyboardInterrupt, typer.Abort):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         say("discreet: interrupted.")
         return INTERRUPTED
     except Exception:  # noqa: BLE001 - the outermost door: anything else is a fault of ours, told by a constant text

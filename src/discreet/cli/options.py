@@ -15,7 +15,6 @@ __all__ = [
     "Confidence",
     "Delta",
     "Epsilon",
-    "EstimateFormat",
     "Format",
     "Keys",
     "KeysFile",
@@ -147,10 +146,6 @@ Report = Annotated[
         metavar="FILE",
         help="Also write everything (values, mechanism, scale, unit, limits, cost) there, as one JSON document.",
     ),
-]
-EstimateFormat = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="table or json."),
 ]
 Scale = Annotated[
     str,

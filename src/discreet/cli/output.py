@@ -49,7 +49,9 @@ def write_stdout(text: str, *, machine: bool = False) -> None:
             stream.buffer.flush()
         else:
             encoding = getattr(stream, "encoding", None) or "utf-8"
-            # A terminal without the sign gets an escape; an answer never fails on it.
+            # A terminal without a sign gets another, or an escape; an answer never fails on it.
+            if not _can_show(encoding):
+                text = text.translate(_PLAIN)
             stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
             stream.flush()
     except BrokenPipeError:
@@ -146,6 +148,18 @@ def destination(option: str, path: str | None, taken: dict[str, Path]) -> Iterat
         yield ready
     finally:
         ready.discard()
+
+
+_SIGNS = "─…±"
+_PLAIN = str.maketrans({"─": "-", "…": "..", "±": "+-"})
+
+
+def _can_show(encoding: str) -> bool:
+    try:
+        _SIGNS.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _umask() -> int:

@@ -6,11 +6,11 @@ import contextlib
 import getpass
 import json
 import shlex
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from discreet.cli.arguments import choose, read_bounds, read_keys, read_types
 from discreet.cli.output import Destination, destination
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from discreet.dataset import Dataset
     from discreet.plan import Plan
 
-__all__ = ["Interrupted", "Question", "ask", "planned"]
+__all__ = ["MACHINE_FORMATS", "Interrupted", "Places", "Question", "ask", "destinations", "planned"]
 
 MACHINE_FORMATS = ("csv", "json", "ndjson")
+Places: TypeAlias = tuple[Destination, Destination | None]
+"""Where the table goes, and the report, if one is wanted."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,38 @@ def ask(question: Question, *, format: str, output: str | None, report: str | No
 
     choose("--format", format, tuple(FORMATS))
     confidence = parse_confidence(question.confidence)
+    outcome = _NOT_CHARGED
+    try:
+        with planned(question) as (dataset, plan), destinations(dataset, output, report) as places:
+            warn_of_epsilon(plan.loss.epsilon)
+            if question.budget is not None:
+                dataset.set_budget(question.budget)
+            queries = _queries(dataset)
+            try:
+                answer = dataset.answer(plan, confidence=confidence, analyst=_user())
+                # In hand: a released answer, noisy and paid for. It is in the ledger too.
+                outcome = _charged(answer.entry)
+            except KeyboardInterrupt:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut the message short
+                raise Interrupted("interrupted", _outcome(dataset, plan, queries)) from None
+            _deliver(answer, question, places, format)
+            about_answer(answer)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise Interrupted("interrupted", outcome) from None
+    return answer
+
+
+@contextlib.contextmanager
+def destinations(dataset: Dataset, output: str | None, report: str | None) -> Iterator[Places]:
+    """Where the table and the report go, made ready.
+
+    Raises:
+        OutputError: one cannot be written.
+        UsageError: one would be written over another, the source or the ledger.
+    """
+    taken = _taken(dataset)
     with contextlib.ExitStack() as stack:
-        dataset, plan = stack.enter_context(planned(question))
-        taken = _taken(dataset)
         table = stack.enter_context(destination("--output", output, taken))
         document = None
         if report is not None:
@@ -75,14 +106,7 @@ def ask(question: Question, *, format: str, output: str | None, report: str | No
             elif report == "-":
                 raise UsageError("--report", "must be a file: the answer goes to stdout", report)
             document = stack.enter_context(destination("--report", report, taken))
-        warn_of_epsilon(plan.loss.epsilon)
-        if question.budget is not None:
-            dataset.set_budget(question.budget)
-        answer = _charged(dataset, plan, confidence)
-        # In hand: a released answer, noisy and paid for. It is in the ledger too.
-        _deliver(answer, question, table, document, format)
-    about_answer(answer)
-    return answer
+        yield table, document
 
 
 @contextlib.contextmanager
@@ -125,27 +149,36 @@ def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
         )
 
 
-def _charged(dataset: Dataset, plan: Plan, confidence: Fraction) -> Answer:
-    """Debit and answer; a Ctrl-C is told together with whether it was charged."""
-    before = max((entry.number for entry in dataset.history()), default=0)
-    try:
-        return dataset.answer(plan, confidence=confidence, analyst=_user())
-    except KeyboardInterrupt:
-        charged = [e for e in dataset.history() if e.number > before and e.digest == plan.digest]
-        if charged:
-            raise Interrupted("interrupted", "the query was charged; its cost stays spent") from None
-        raise Interrupted("interrupted", "the query was not charged") from None
+_NOT_CHARGED = "the query was not charged"
 
 
-def _deliver(
-    answer: Answer,
-    question: Question,
-    table: Destination,
-    document: Destination | None,
-    format: str,
-) -> None:
+def _charged(entry: int | None) -> str:
+    return f"the query was charged (ledger entry {entry}); its cost stays spent"
+
+
+def _queries(dataset: Dataset) -> int:
+    balance = dataset.balance()
+    return 0 if balance is None else balance.queries
+
+
+def _outcome(dataset: Dataset, plan: Plan, queries: int) -> str:
+    """Whether an interrupted query was charged. The ledger itself tells: an interrupt can come between any two
+    steps, and the debit is one of them.
+
+    Args:
+        queries: how many the source had been asked before.
+    """
+    debits = [entry for entry in dataset.history() if entry.kind == "debit"]
+    for entry in debits[queries:]:
+        if entry.digest == plan.digest:
+            return _charged(entry.number)
+    return _NOT_CHARGED
+
+
+def _deliver(answer: Answer, question: Question, places: Places, format: str) -> None:
     from discreet.formats import FORMATS
 
+    table, document = places
     try:
         table.write(FORMATS[format](answer), machine=format in MACHINE_FORMATS)
         if document is not None:

@@ -33,6 +33,7 @@ def connect(*, threads: int | None = None, memory_limit: str | None = None) -> I
 
     Raises:
         OSError: if no temporary folder can be made.
+        KeyboardInterrupt: on Ctrl-C, also while the engine runs.
     """
     import duckdb
 
@@ -61,6 +62,11 @@ def connect(*, threads: int | None = None, memory_limit: str | None = None) -> I
             # Without it a filter may be pushed into Parquet statistics that leave NaN out.
             connection.execute("SET parquet_can_have_nan = true")
             yield connection
+        except RuntimeError as error:
+            # What DuckDB makes of Ctrl-C. It is handed on as what it is.
+            if type(error) is RuntimeError and str(error) == "Query interrupted":
+                raise KeyboardInterrupt from None
+            raise
         finally:
             connection.close()
     finally:
