@@ -172,7 +172,8 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expect
     elif output.function == "sum_from_mean" and first.grid is not None:
         b = float(measurements[1].scale * measurements[1].unit_value)
         centre = abs(float(first.grid.step * (first.grid.lowest + first.grid.highest) / 2))
-        width = pair_quantile(scale, centre * b, float(confidence))
+        half_units = float(first.unit_value) / 2 + centre * float(measurements[1].unit_value) / 2
+        width = pair_quantile(scale, centre * b, float(confidence)) + half_units
     else:
         width = half_width(first, confidence, whole=output.whole)
     return Expected(output.name, output.described, epsilon, scale, width, by_size, formula)

@@ -112,14 +112,16 @@ def _sum_from_mean(
 ) -> Estimate:
     """The sum from the centred sum s and the count n of the same rows: s + c n, c being the centre.
 
-    Its noise is X + c Y, the sum of two independent Laplace variables of scales a and |c| b.
+    Its noise is X + c Y, the sum of two independent Laplace variables of scales a and |c| b, rounded to whole
+    units: half a unit for each makes up for that (see `intervals`).
     """
     grid = measurements[0].grid
     if grid is None:
         raise AssertionError
     centre = grid.step * (grid.lowest + grid.highest) / 2
     a, b = (float(m.scale * m.unit_value) for m in measurements)
-    width = pair_quantile(a, abs(float(centre)) * b, float(confidence))
+    unit_a, unit_b = (float(m.unit_value) for m in measurements)
+    width = pair_quantile(a, abs(float(centre)) * b, float(confidence)) + (unit_a + abs(float(centre)) * unit_b) / 2.0
     first, second = measurements[0].unit_value, centre * measurements[1].unit_value
     exact = [s * first + n * second for s, n in zip(totals[0].to_ints(), totals[1].to_ints(), strict=True)]
     values: tuple[int | float, ...]
