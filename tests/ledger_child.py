@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BudgetError, LedgerError
-from discreet.ledger import Ledger
+from discreet.ledger import Caps, Ledger
 from discreet.privacy import PrivacyLoss
 
 TENTH = PrivacyLoss(Fraction(1, 10))
@@ -25,8 +25,8 @@ ONE = PrivacyLoss(Fraction(1))
 PLENTY = PrivacyLoss(Fraction(1000))
 
 
-def debit(ledger: Ledger, query: str = "count") -> int:
-    return ledger.debit("s", TENTH, unit="actor", query=query, digest="d", limits={"max_contributions": 1})
+def debit(ledger: Ledger, query: str = "count", **more: Any) -> int:
+    return ledger.debit("s", TENTH, unit="actor", query=query, digest="d", limits={"max_contributions": 1}, **more)
 
 
 def say(*words: object) -> None:
@@ -46,6 +46,19 @@ def race(path: str, budget: str) -> None:
             say("refused")
         else:
             say("paid")
+
+
+def race_shares(path: str, analyst: str) -> None:
+    """One of many that debit at the same time; each analyst may spend three tenths."""
+    say("ready")
+    sys.stdin.readline()  # the starting gun
+    with Ledger(path) as ledger:
+        try:
+            debit(ledger, analyst=analyst, caps=Caps(analyst=Fraction(3, 10)))
+        except BudgetError:
+            say("refused", analyst)
+        else:
+            say("paid", analyst)
 
 
 def die(path: str, step: str) -> None:

@@ -88,14 +88,8 @@ def write_some(path: Path, debits: int = 40) -> str:
 # --- races ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["there", "there", "there", "set", "set"])
-def test_twenty_processes_on_one_budget(path: Path, how: str) -> None:
-    """Each debits 0.1 of 1 at the same moment: exactly ten pay and ten are refused, five times over. In the
-    last two runs the file is not there yet, so that all twenty also make it and set the budget."""
-    if how == "there":
-        with Ledger(path) as ledger:
-            ledger.set_budget("s", ONE, unit="actor")
-    children = [start("race", path, how) for _ in range(20)]
+def at_once(children: list[subprocess.Popen[str]]) -> list[str]:
+    """Let children go that wait for a line, all at the same moment; what they say then."""
     try:
         for child in children:
             assert child.stdout is not None
@@ -104,13 +98,35 @@ def test_twenty_processes_on_one_budget(path: Path, how: str) -> None:
             assert child.stdin is not None
             child.stdin.write("\n")
             child.stdin.flush()
-        results = [child.communicate(timeout=60)[0].strip() for child in children]
+        return sorted(child.communicate(timeout=60)[0].strip() for child in children)
     finally:
         for child in children:
             child.kill()
-    assert sorted(results) == ["paid"] * 10 + ["refused"] * 10
+
+
+@pytest.mark.parametrize("how", ["there", "there", "there", "set", "set"])
+def test_twenty_processes_on_one_budget(path: Path, how: str) -> None:
+    """Each debits 0.1 of 1 at the same moment: exactly ten pay and ten are refused, five times over. In the
+    last two runs the file is not there yet, so that all twenty also make it and set the budget."""
+    if how == "there":
+        with Ledger(path) as ledger:
+            ledger.set_budget("s", ONE, unit="actor")
+    results = at_once([start("race", path, how) for _ in range(20)])
+    assert results == ["paid"] * 10 + ["refused"] * 10
     assert balance(path) == Balance(ONE, ONE, PrivacyLoss(Fraction(0)), 10)
     assert [file.name for file in path.parent.iterdir()] == ["ledger"], "no journal or half-made file is left"
+
+
+@pytest.mark.parametrize("run", range(3))
+def test_twenty_processes_of_two_analysts_with_shares(path: Path, run: int) -> None:
+    """Ten of each debit 0.1 at the same moment; each analyst may spend 0.3: exactly three of each pay."""
+    with Ledger(path) as ledger:
+        ledger.set_budget("s", ONE, unit="actor")
+    results = at_once([start("race_shares", path, analyst) for analyst in ("ann", "bob") for _ in range(10)])
+    assert results == ["paid ann"] * 3 + ["paid bob"] * 3 + ["refused ann"] * 7 + ["refused bob"] * 7
+    with Ledger(path) as ledger:
+        assert [(share.analyst, share.queries) for share in ledger.shares("s")] == [("ann", 3), ("bob", 3)]
+        ledger.verify()
 
 
 def test_a_held_lock_is_waited_for_and_then_named(path: Path) -> None:
@@ -420,7 +436,7 @@ def test_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(LedgerError, match=r"newer discreet \(ledger version 99; this one knows 1\)") as error:
+    with pytest.raises(LedgerError, match=r"newer discreet \(ledger version 99; this one knows 2\)") as error:
         Ledger(path)
     assert is_clear(error.value, path)
     assert path.read_bytes() == before

@@ -12,6 +12,18 @@ is noticed only with a head hash kept elsewhere (`Ledger.verify`).
 from __future__ import annotations
 
 from discreet.ledger.book import Ledger, default_path
-from discreet.ledger.records import Balance, Budget, Entry, Failure, Kind, State
+from discreet.ledger.records import Balance, Budget, Caps, Entry, Failure, Kind, Share, State, Window
 
-__all__ = ["Balance", "Budget", "Entry", "Failure", "Kind", "Ledger", "State", "default_path"]
+__all__ = [
+    "Balance",
+    "Budget",
+    "Caps",
+    "Entry",
+    "Failure",
+    "Kind",
+    "Ledger",
+    "Share",
+    "State",
+    "Window",
+    "default_path",
+]

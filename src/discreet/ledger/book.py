@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -16,8 +17,9 @@ from typing import Any, Self
 from discreet.errors import BudgetError, LedgerError, SourceError, UsageError
 from discreet.exact import decimal_text, parse_delta, parse_epsilon
 from discreet.ledger import chain
-from discreet.ledger.chain import Row, amount, spent_so_far
-from discreet.ledger.records import Balance, Budget, Entry, Failure, Kind, State
+from discreet.ledger.accounting import NOTHING, Standing, charged, counted, fits, renewed, standing_of, window_at
+from discreet.ledger.chain import ACCOUNT, Row, amount
+from discreet.ledger.records import Balance, Budget, Caps, Entry, Failure, Kind, Share, State, Window
 from discreet.ledger.store import Store
 from discreet.privacy import RELATION, PrivacyLoss
 from discreet.schema import Registration
@@ -130,52 +132,112 @@ class Ledger:
 
     # --- budgets ---------------------------------------------------------------------------------------
 
-    def budget(self, source: str) -> Budget | None:
-        """The budget in force, or None."""
+    def account(self, source: str) -> str:
+        """The account that a source charges: the one it joined, else its own, which is called as the source is."""
         with self._store.reading() as connection:
-            return _budget(connection, source)
+            return _account(connection, source)
 
-    def set_budget(self, source: str, total: PrivacyLoss, *, unit: str, relation: str = RELATION) -> None:
-        """Set what a source may spend in all, and whom that protects: once, for good. Setting what is in
+    def accounts(self) -> tuple[str, ...]:
+        """Every account that has a budget, in the order in which they were set."""
+        with self._store.reading() as connection:
+            found = chain.rows(connection, "e.kind IN ('budget', 'raise')")  # as their index has them
+            return tuple(row["source"] for row in found if row["kind"] == "budget")
+
+    def budget(self, source: str) -> Budget | None:
+        """The budget in force for a source or an account, or None."""
+        with self._store.reading() as connection:
+            return _budget(connection, _account(connection, source))
+
+    def set_budget(
+        self,
+        account: str,
+        total: PrivacyLoss,
+        *,
+        unit: str,
+        relation: str = RELATION,
+        window: Window = Window.NEVER,
+    ) -> None:
+        """Set what an account may spend in all, and whom that protects: once, for good. Setting what is in
         force already changes nothing.
 
+        Args:
+            account: a source, or the name of a budget that sources share.
+            total: in all; in each window, if there are any.
+            unit, relation: whom the loss is about.
+            window: how often the total begins anew.
+
         Raises:
-            UsageError: if another total, unit or relation is in force, or `total` is not a budget.
+            UsageError: if another total, unit, relation or window is in force, or `total` is not a budget.
         """
-        source = _text("source", source)
-        new = Budget(_loss(total), _text("unit", unit), _text("relation", relation))
+        account = _text("source", account)
+        new = Budget(_loss(total), _text("unit", unit), _text("relation", relation), Window(window))
         with self._store.writing() as connection:
-            old = _budget(connection, source)
+            account = _account(connection, account)
+            old = _budget(connection, account)
             if old == new:
                 return
             if old is not None:
-                _same_promise(source, old, new.unit, new.relation)
+                _same_promise(account, old, new.unit, new.relation)
+                if old.window is not new.window:
+                    raise UsageError(f"budget window of {account}", f"is {old.window!s}, set for good", str(new.window))
                 raise UsageError(
-                    f"budget of {source}", f"is {_show(old.total)}, set for good", _show(new.total), _RAISE
+                    f"budget of {account}", f"is {_show(old.total)}, set for good", _show(new.total), _RAISE
                 )
+            more = {} if window is Window.NEVER else {"content": _json("window", {"window": str(window)})}
             self._append(
                 connection,
                 Kind.BUDGET,
-                source,
-                {**_amount(new.total), "unit": new.unit, "relation": new.relation},
+                account,
+                {**_amount(new.total), "unit": new.unit, "relation": new.relation, **more},
             )
 
-    def raise_budget(self, source: str, total: PrivacyLoss) -> None:
-        """Raise what a source may spend in all: the owner's act, itself an entry. The total in force again
+    def raise_budget(self, account: str, total: PrivacyLoss) -> None:
+        """Raise what an account may spend in all: the owner's act, itself an entry. The total in force again
         changes nothing.
 
         Raises:
             UsageError: if no budget is in force, or `total` is lower in epsilon or delta.
         """
-        source, total = _text("source", source), _loss(total)
+        account, total = _text("source", account), _loss(total)
         with self._store.writing() as connection:
-            old = _budget(connection, source)
+            account = _account(connection, account)
+            old = _budget(connection, account)
             if old is None:
-                raise UsageError(f"budget of {source}", "is not set yet", hint="set it with --budget")
+                raise UsageError(f"budget of {account}", "is not set yet", hint="set it with --budget")
             if not total.covers(old.total):
-                raise UsageError(f"budget of {source}", f"is {_show(old.total)} and can only be raised", _show(total))
+                raise UsageError(f"budget of {account}", f"is {_show(old.total)} and can only be raised", _show(total))
             if total != old.total:
-                self._append(connection, Kind.RAISE, source, _amount(total))
+                self._append(connection, Kind.RAISE, account, _amount(total))
+
+    def join(self, source: str, account: str) -> None:
+        """Let a source charge an account that it may share with others: the owner's act, once, for good. What the
+        source has spent on its own account comes along. Joining again changes nothing.
+
+        Raises:
+            UsageError: if the source charges another account by now, the account has no budget, or the two are
+                about different units or relations.
+            BudgetError: if the account cannot take what the source has spent.
+        """
+        source, account = _text("source", source), _text("account", account)
+        with self._store.writing() as connection:
+            in_force = _account(connection, source)
+            if account == in_force:
+                return
+            if in_force != source:
+                raise UsageError(f"budget of {source}", f"is {in_force}, shared for good", account)
+            if _account(connection, account) != account or _members(connection, source):
+                raise UsageError("a shared budget", "cannot be part of another", account)
+            budget, own = _budget(connection, account), _budget(connection, source)
+            if budget is None:
+                raise UsageError(f"budget of {account}", "is not set yet", hint="set it before a source shares it")
+            if own is not None:
+                _same_promise(account, budget, own.unit, own.relation)
+            brought = _standing(connection, source)
+            standing = renewed(_standing(connection, account), self._window(budget))
+            after = charged(standing, brought.spent, queries=brought.queries)
+            if not fits(budget, after):
+                raise _too_little(account, budget, standing, brought.spent)
+            self._append(connection, Kind.JOIN, source, {"account": account, **_amount(brought.spent)}, standing=after)
 
     # --- queries ---------------------------------------------------------------------------------------
 
@@ -191,6 +253,7 @@ class Ledger:
         analyst: str = "",
         relation: str = RELATION,
         version: int | None = None,
+        caps: Caps = Caps(),  # noqa: B008 - a frozen value
     ) -> int:
         """Charge a query's whole cost, before anything is read. When this returns, the charge is on the disk,
         and it is never refunded.
@@ -201,12 +264,13 @@ class Ledger:
             digest: of the plan: the same question has the same digest.
             limits: what bounds the sensitivity, as plain JSON values.
             version: of the registration that the plan was made from; None: the newest.
+            caps: what the owner's policy allows this query and this analyst.
 
         Returns:
             The number of the entry, for `record_release` or `record_failure`.
 
         Raises:
-            BudgetError: if there is no budget, or too little is left. Nothing is charged.
+            BudgetError: if there is no budget, too little is left, or a cap is reached. Nothing is charged.
             UsageError: if the budget is about another unit or relation, or a value is not valid.
             SourceError: if the source was registered anew since `version`.
         """
@@ -220,26 +284,38 @@ class Ledger:
             "content": _json("limits", dict(limits)),
         }
         with self._store.writing() as connection:
-            budget = _budget(connection, source)
+            account = _account(connection, source)
+            budget = _budget(connection, account)
             if budget is None:
                 raise BudgetError(
-                    f"budget of {source}",
+                    f"budget of {account}",
                     "is not set, and nothing is answered without one",
                     hint="set it once, for good, with --budget (for example --budget 3)",
                 )
-            _same_promise(source, budget, unit, relation)
+            _same_promise(account, budget, unit, relation)
             in_force = _version(connection, source)
             if version not in (None, in_force):
                 raise SourceError(source, "was registered anew while the query was planned", hint="ask again")
-            spent, queries = _standing(connection, source)
-            if not budget.total.covers(spent + loss):
-                raise _too_little(source, budget.total, spent, loss)
+            now = self._now()
+            standing = renewed(_standing(connection, account, analyst), self._window(budget, now))
+            after = charged(standing, loss)
+            _check_caps(account, caps, loss, standing, after, analyst)
+            if not fits(budget, after):
+                raise _too_little(account, budget, standing, loss)
             return self._append(
                 connection,
                 Kind.DEBIT,
                 source,
-                {**fields, **_amount(loss), "version": in_force},
-                standing=(spent + loss, queries + 1),
+                {
+                    **fields,
+                    **_amount(loss),
+                    "version": in_force,
+                    "account": None if account == source else account,
+                    "analyst_epsilon": decimal_text(after.by_analyst.epsilon),
+                    "analyst_delta": str(after.by_analyst.delta),
+                },
+                standing=after,
+                time=now,
             )
 
     def record_release(self, entry: int, answer: Mapping[str, Any]) -> None:
@@ -282,16 +358,40 @@ class Ledger:
     # --- looking back ----------------------------------------------------------------------------------
 
     def balance(self, source: str) -> Balance | None:
-        """Where a source stands, or None while it has no budget. The time does not grow with the history."""
+        """Where the account of a source stands, or None while it has no budget. The time does not grow with the
+        history."""
         with self._store.reading() as connection:
-            budget = _budget(connection, source)
-            spent, queries = _standing(connection, source)
-        return None if budget is None else Balance(budget.total, spent, _minus(budget.total, spent), queries)
+            account = _account(connection, source)
+            budget = _budget(connection, account)
+            standing = _standing(connection, account)
+        if budget is None:
+            return None
+        standing = renewed(standing, self._window(budget))
+        spent = counted(budget, standing)
+        in_all = None if budget.window is Window.NEVER else standing.spent
+        return Balance(budget.total, spent, _minus(budget.total, spent), standing.queries, standing.window, in_all)
+
+    def shares(self, source: str) -> tuple[Share, ...]:
+        """What each analyst spent of a source's account in each window: oldest window first, then by name."""
+        with self._store.reading() as connection:
+            account = _account(connection, source)
+            found: dict[tuple[str, str], Share] = {}
+            for row in chain.rows(connection, f"{ACCOUNT} = ? AND e.kind = 'debit'", account):
+                who = (row["window"] or "", row["analyst"] or "")
+                share = found.get(who, Share(*who, NOTHING, 0))
+                found[who] = Share(*who, share.spent + amount(row), share.queries + 1)
+        return tuple(found[who] for who in sorted(found))
+
+    def members(self, account: str) -> tuple[str, ...]:
+        """The sources that joined an account, in that order."""
+        with self._store.reading() as connection:
+            return _members(connection, account)
 
     def history(self, source: str) -> tuple[Entry, ...]:
-        """All entries of a source, oldest first; a query's outcome stands with its debit."""
+        """All entries of a source, oldest first; a query's outcome stands with its debit. For the name of a shared
+        budget: the entries of all its sources since they joined, and its own."""
         with self._store.reading() as connection:
-            found = list(chain.rows(connection, "e.source = ?", source))
+            found = list(chain.rows(connection, f"e.source = ? OR {ACCOUNT} = ?", source, source))
         outcomes = {row["subject"]: row for row in found if row["subject"] is not None}
         return tuple(_entry(row, outcomes.get(row["number"])) for row in found if row["subject"] is None)
 
@@ -320,6 +420,13 @@ class Ledger:
 
     # --- inside ----------------------------------------------------------------------------------------
 
+    def _now(self) -> datetime:
+        return self._clock().astimezone(UTC)
+
+    def _window(self, budget: Budget, now: datetime | None = None) -> str:
+        """The window we are in, by the clock alone."""
+        return "" if budget.window is Window.NEVER else window_at(budget.window, now or self._now())
+
     def _append(
         self,
         connection: Connection,
@@ -327,21 +434,29 @@ class Ledger:
         source: str,
         fields: Row,
         *,
-        standing: tuple[PrivacyLoss, int] | None = None,
+        standing: Standing | None = None,
+        time: datetime | None = None,
     ) -> int:
-        spent, queries = _standing(connection, source) if standing is None else standing
-        return chain.append(
-            connection,
-            {
-                "time": self._clock().astimezone(UTC).isoformat(timespec="milliseconds"),
-                "source": source,
-                "kind": str(kind),
-                "spent_epsilon": decimal_text(spent.epsilon),
-                "spent_delta": str(spent.delta),
-                "queries": queries,
-                **fields,
-            },
-        )
+        """Add an entry, which carries the standing of its account on."""
+        if "account" not in fields:
+            account = _account(connection, source)
+            fields = {**fields, "account": None if account == source else account}
+        if standing is None:
+            standing = _standing(connection, fields["account"] or source)
+        row = {
+            "time": (time or self._now()).isoformat(timespec="milliseconds"),
+            "source": source,
+            "kind": str(kind),
+            "spent_epsilon": decimal_text(standing.spent.epsilon),
+            "spent_delta": str(standing.spent.delta),
+            "queries": standing.queries,
+            **fields,
+        }
+        if standing.window:
+            row["window"] = standing.window
+            row["window_epsilon"] = decimal_text(standing.in_window.epsilon)
+            row["window_delta"] = str(standing.in_window.delta)
+        return chain.append(connection, row)
 
     def _record(self, entry: int, kind: Kind, content: str) -> None:
         with self._store.writing() as connection:
@@ -363,19 +478,60 @@ def _version(connection: Connection, source: str) -> int:
     return 0 if row is None else int(row["version"])
 
 
-def _budget(connection: Connection, source: str) -> Budget | None:
-    # The unit and the relation stand in the first of these entries, the total in the newest.
-    newest = chain.newest(connection, "e.source = ? AND e.kind IN ('budget', 'raise')", source)
+def _account(connection: Connection, source: str) -> str:
+    row = chain.newest(connection, "e.source = ? AND e.kind = 'join'", source)
+    return source if row is None else str(row["account"])
+
+
+def _members(connection: Connection, account: str) -> tuple[str, ...]:
+    return tuple(row["source"] for row in chain.rows(connection, f"{ACCOUNT} = ? AND e.kind = 'join'", account))
+
+
+def _budget(connection: Connection, account: str) -> Budget | None:
+    # The unit, the relation and the window stand in the first of these entries, the total in the newest.
+    newest = chain.newest(connection, "e.source = ? AND e.kind IN ('budget', 'raise')", account)
     if newest is None:
         return None
-    first = next(chain.rows(connection, "e.source = ? AND e.kind IN ('budget', 'raise')", source))
-    return Budget(amount(newest), first["unit"], first["relation"])
+    first = next(chain.rows(connection, "e.source = ? AND e.kind IN ('budget', 'raise')", account))
+    return dataclasses.replace(chain.budget_of(first), total=amount(newest))
 
 
-def _standing(connection: Connection, source: str) -> tuple[PrivacyLoss, int]:
-    """What is spent, and on how many queries: from the source's newest entry."""
-    row = chain.newest(connection, "e.source = ?", source)
-    return (PrivacyLoss(Fraction(0)), 0) if row is None else (spent_so_far(row), int(row["queries"]))
+def _standing(connection: Connection, account: str, analyst: str | None = None) -> Standing:
+    """What an account's newest entry carries; with what an analyst spent of it, if one is named."""
+    row = chain.newest(connection, f"{ACCOUNT} = ?", account)
+    standing = Standing() if row is None else dataclasses.replace(standing_of(row), by_analyst=NOTHING)
+    if analyst is None:
+        return standing
+    debit = chain.newest(connection, f"{ACCOUNT} = ? AND e.analyst = ? AND e.kind = 'debit'", account, analyst)
+    if debit is None:
+        return standing
+    return dataclasses.replace(standing, by_analyst=renewed(standing_of(debit), standing.window).by_analyst)
+
+
+def _check_caps(account: str, caps: Caps, loss: PrivacyLoss, standing: Standing, after: Standing, analyst: str) -> None:
+    """The owner's limits on one query and on one analyst.
+
+    Raises:
+        BudgetError: naming the limit. Nothing was charged.
+    """
+    if caps.query is not None and loss.epsilon > caps.query:
+        most = decimal_text(caps.query)
+        raise BudgetError(
+            "epsilon of one query",
+            f"is at most {most} by the owner's policy (max_epsilon_per_query). Nothing was charged",
+            decimal_text(loss.epsilon),
+            f"ask for at most epsilon {most}",
+        )
+    if caps.analyst is not None and after.by_analyst.epsilon > caps.analyst:
+        spent, most = standing.by_analyst.epsilon, decimal_text(caps.analyst)
+        left = max(caps.analyst - spent, Fraction(0))
+        when = f" in {after.window}" if after.window else ""
+        raise BudgetError(
+            f"share of analyst {analyst!r} of the budget of {account}",
+            f"is epsilon {most}{when} by the owner's policy; spent: epsilon {decimal_text(spent)}; left: epsilon "
+            f"{decimal_text(left)}; asked: epsilon {decimal_text(loss.epsilon)}. Nothing was charged",
+            hint=f"ask for at most epsilon {decimal_text(left)}" if left else "the owner may allow more in the policy",
+        )
 
 
 def _amount(loss: PrivacyLoss) -> dict[str, str]:
@@ -394,7 +550,7 @@ def _entry(row: Row, outcome: Row | None) -> Entry:
         time=row["time"],
         kind=kind,
         source=row["source"],
-        spent=spent_so_far(row),
+        spent=standing_of(row).spent,
         version=row["version"],
         loss=None if row["epsilon"] is None else amount(row),
         analyst=row["analyst"] or "",
@@ -406,6 +562,8 @@ def _entry(row: Row, outcome: Row | None) -> Entry:
         state=state,
         answer=json.loads(outcome["content"]) if outcome and state is State.RELEASED else None,
         reason=json.loads(outcome["content"]) if outcome and state is State.FAILED else "",
+        account=row["account"] or row["source"],
+        window=row["window"] or "",
     )
 
 
@@ -424,16 +582,20 @@ def _same_promise(source: str, budget: Budget, unit: str, relation: str) -> None
             )
 
 
-def _too_little(source: str, total: PrivacyLoss, spent: PrivacyLoss, asked: PrivacyLoss) -> BudgetError:
+def _too_little(account: str, budget: Budget, standing: Standing, asked: PrivacyLoss) -> BudgetError:
+    total, spent = budget.total, counted(budget, standing)
     left = _minus(total, spent)
     whole = total.delta > 0 or asked.delta > 0
     if left.epsilon > 0 and (left.delta > 0 or asked.delta == 0):
         hint = f"ask for at most {_show(left, whole)}, or {_RAISE}"
     else:
         hint = _RAISE
+    if standing.window:
+        hint += f"; it begins anew after {standing.window} ({budget.window!s})"
+    when = f" in {standing.window}" if standing.window else ""
     return BudgetError(
-        f"budget of {source}",
-        f"is {_show(total, whole)}; spent: {_show(spent, whole)}; left: {_show(left, whole)}; "
+        f"budget of {account}",
+        f"is {_show(total, whole)}{when}; spent: {_show(spent, whole)}; left: {_show(left, whole)}; "
         f"asked: {_show(asked, whole)}. Nothing was charged",
         hint=hint,
     )

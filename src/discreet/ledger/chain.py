@@ -7,17 +7,22 @@ out of the encoding, so that a column that a later version adds leaves the hashe
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import datetime
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from discreet.ledger.accounting import NOTHING, Standing, charged, fits, renewed, standing_of, window_at
+from discreet.ledger.records import Budget, Window
 from discreet.privacy import PrivacyLoss
 
 __all__ = [
+    "ACCOUNT",
     "APPLICATION_ID",
     "GENESIS",
     "MIGRATIONS",
@@ -26,9 +31,9 @@ __all__ = [
     "Row",
     "amount",
     "append",
+    "budget_of",
     "newest",
     "rows",
-    "spent_so_far",
 ]
 
 Row: TypeAlias = dict[str, Any]
@@ -56,11 +61,20 @@ _COLUMNS = (
     "unit",
     "relation",
     "content",  # JSON: the registration, the limits, the answer or the reason
-    "spent_epsilon",  # running totals of the source, this entry included
+    "spent_epsilon",  # running totals of the account, this entry included
     "spent_delta",
     "queries",
     "hash",
+    "account",  # which account the source charges; NULL: one of its own, called as the source is
+    "window",  # the newest window in which the account was charged, and what was spent in it
+    "window_epsilon",
+    "window_delta",
+    "analyst_epsilon",  # debit: what its analyst had spent in the window, this entry included
+    "analyst_delta",
 )
+
+ACCOUNT = "coalesce(e.account, e.source)"
+"""The account of an entry, in SQL: as the index by account has it."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -100,6 +114,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             BEGIN SELECT RAISE(ABORT, 'entries are only added at the end'); END""",
         f"PRAGMA application_id = {APPLICATION_ID}",
     ),
+    (
+        *(
+            f"ALTER TABLE entries ADD COLUMN {name} TEXT"
+            for name in ("account", "window", "window_epsilon", "window_delta", "analyst_epsilon", "analyst_delta")
+        ),
+        "CREATE INDEX by_account ON entries (coalesce(account, source), number)",
+        "CREATE INDEX by_analyst ON entries (coalesce(account, source), analyst, number) WHERE kind = 'debit'",
+        "CREATE INDEX joins ON entries (source, number) WHERE kind = 'join'",
+    ),
 )
 """What makes a ledger of version n one of version n + 1; the first makes an empty file a ledger of version 1.
 
@@ -138,11 +161,6 @@ def _checked(values: tuple[Any, ...]) -> Row:
 def amount(row: Row) -> PrivacyLoss:
     """The cost of a debit, the new total of a budget."""
     return PrivacyLoss(Fraction(row["epsilon"]), Fraction(row["delta"]))
-
-
-def spent_so_far(row: Row) -> PrivacyLoss:
-    """The running total of the entry's source, the entry included."""
-    return PrivacyLoss(Fraction(row["spent_epsilon"]), Fraction(row["spent_delta"]))
 
 
 def rows(connection: sqlite3.Connection, where: str, *parameters: object, limit: int = -1) -> Iterator[Row]:
@@ -201,8 +219,10 @@ class Check:
         self._head = head
         self._found = head in (None, GENESIS)
         self._count = 0
-        self._totals: dict[str, PrivacyLoss] = {}
-        self._standing: defaultdict[str, tuple[PrivacyLoss, int]] = defaultdict(lambda: (PrivacyLoss(Fraction(0)), 0))
+        self._budgets: dict[str, Budget] = {}
+        self._accounts: dict[str, str] = {}
+        self._standing: defaultdict[str, Standing] = defaultdict(Standing)
+        self._shares: defaultdict[tuple[str, str], Standing] = defaultdict(Standing)
 
     def file(self, connection: sqlite3.Connection) -> None:
         """Check what stands around the entries: the file's pages, the table, its indexes and triggers.
@@ -226,8 +246,8 @@ class Check:
         for row in rows(connection, "e.number > ?", before, limit=_AT_A_TIME):
             try:
                 self._one(row)
-            except (TypeError, ValueError, ZeroDivisionError):
-                raise Damage(f"entry {row['number']} holds what is not a number") from None
+            except (AttributeError, TypeError, ValueError, ZeroDivisionError):
+                raise Damage(f"entry {row['number']} holds what cannot be read") from None
         if self._count == before and not self._found:
             raise Damage("the given head is not among its entries: it was cut, rolled back or replaced")
         return self._count > before
@@ -236,18 +256,60 @@ class Check:
         self._count += 1
         if row["number"] != self._count:
             raise Damage(f"entry {self._count} is missing")
-        source, (spent, queries) = row["source"], self._standing[row["source"]]
-        if row["kind"] in ("budget", "raise"):
-            self._totals[source] = amount(row)
-        elif row["kind"] == "debit":
-            spent, queries = spent + amount(row), queries + 1
-            if source not in self._totals or not self._totals[source].covers(spent):
-                raise Damage(f"entry {self._count} spends more than its budget")
-        if (spent, queries) != (spent_so_far(row), row["queries"]):
+        source, account = row["source"], row["account"] or row["source"]
+        if row["kind"] == "join":
+            if source in self._accounts:
+                raise Damage(f"entry {self._count} moves a source to another account a second time")
+            self._accounts[source] = account
+        elif account != self._accounts.get(source, source):
+            raise Damage(f"entry {self._count} charges another account than its source's")
+        standing = self._standing[account]
+        match row["kind"]:
+            case "budget":
+                self._budgets[account] = budget_of(row)
+            case "raise" if account in self._budgets:
+                self._budgets[account] = dataclasses.replace(self._budgets[account], total=amount(row))
+            case "debit":
+                standing = self._charged(row, account, queries=1)
+                self._check_share(row, account)
+            case "join":
+                standing = self._charged(row, account, queries=self._standing[source].queries)
+                if amount(row) != self._standing[source].spent:
+                    raise Damage(f"entry {self._count} leaves behind what its source had spent")
+        if dataclasses.replace(standing_of(row), by_analyst=NOTHING) != standing:
             raise Damage(f"entry {self._count} does not add up with those before it")
-        self._standing[source] = spent, queries
+        self._standing[account] = standing
         self.newest = row["hash"]
         self._found = self._found or self.newest == self._head
+
+    def _charged(self, row: Row, account: str, *, queries: int) -> Standing:
+        budget = self._budgets.get(account)
+        if budget is None:
+            raise Damage(f"entry {self._count} spends more than its budget")
+        standing = renewed(self._standing[account], _window(budget, row))
+        standing = dataclasses.replace(charged(standing, amount(row), queries=queries), by_analyst=NOTHING)
+        if not fits(budget, standing):
+            raise Damage(f"entry {self._count} spends more than its budget")
+        return standing
+
+    def _check_share(self, row: Row, account: str) -> None:
+        """What the debit's analyst has spent in the window. (Entries of version 1 do not say.)"""
+        who, found = (account, row["analyst"] or ""), standing_of(row)
+        if row["analyst_epsilon"] is not None:
+            before = renewed(self._shares[who], found.window)
+            if found.by_analyst != before.by_analyst + amount(row):
+                raise Damage(f"entry {self._count} does not add up with those of its analyst")
+        self._shares[who] = found
+
+
+def budget_of(row: Row) -> Budget:
+    """The budget that a "budget" entry sets."""
+    more = json.loads(row["content"]) if row["content"] is not None else {}
+    return Budget(amount(row), row["unit"], row["relation"], Window(more.get("window", Window.NEVER)))
+
+
+def _window(budget: Budget, row: Row) -> str:
+    return "" if budget.window is Window.NEVER else window_at(budget.window, datetime.fromisoformat(row["time"]))
 
 
 def _guards(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any
 
 from discreet.privacy import PrivacyLoss
 
-__all__ = ["Balance", "Budget", "Entry", "Failure", "Kind", "State"]
+__all__ = ["Balance", "Budget", "Caps", "Entry", "Failure", "Kind", "Share", "State", "Window"]
 
 
 class Kind(StrEnum):
     """What an entry records."""
 
     REGISTER = "register"  # the owner's disclosure about a source; the newest counts
-    BUDGET = "budget"  # the total of a source, its privacy unit and relation: once
+    BUDGET = "budget"  # the total of an account, its privacy unit and relation: once
     RAISE = "raise"  # a higher total: the owner's act
+    JOIN = "join"  # which account a source charges from now on, and what it had spent before: once
     DEBIT = "debit"  # a query's whole cost, before anything is read
     RELEASED = "released"  # a debited query's answer
     FAILED = "failed"  # a debited query that gave no answer; its cost stays spent
@@ -41,28 +43,73 @@ class Failure(StrEnum):
     INTERNAL = "an internal fault"
 
 
+class Window(StrEnum):
+    """How often a budget begins anew: by the calendar, in UTC. What all windows lose together has no bound."""
+
+    NEVER = "never"
+    DAILY = "daily"
+    WEEKLY = "weekly"
+    MONTHLY = "monthly"
+    QUARTERLY = "quarterly"
+    YEARLY = "yearly"
+
+
 @dataclass(frozen=True)
 class Budget:
-    """What a source may spend in all, and whom that protects.
+    """What an account may spend in all, and whom that protects.
 
     Attributes:
-        total: the most that all queries together may lose (basic composition).
+        total: the most that all queries together may lose (basic composition); in each window, if there are any.
         unit: the privacy unit, as the owner wrote it ("actor").
         relation: which tables are neighbours; see `discreet.privacy.RELATION`.
+        window: how often the total begins anew.
     """
 
     total: PrivacyLoss
     unit: str
     relation: str
+    window: Window = Window.NEVER
+
+
+@dataclass(frozen=True)
+class Caps:
+    """What the owner's policy allows one query, and the analyst who asks it; None where it says nothing.
+
+    Attributes:
+        query: the most epsilon of one query.
+        analyst: the most epsilon of all this analyst's queries that charge the account (in a window).
+    """
+
+    query: Fraction | None = None
+    analyst: Fraction | None = None
 
 
 @dataclass(frozen=True)
 class Balance:
-    """Where a source stands: ``total == spent + left``, exactly. `queries` counts the debits."""
+    """Where an account stands: ``total == spent + left``, exactly.
+
+    Attributes:
+        total, spent, left: of the window we are in, if the budget begins anew at times; else in all.
+        queries: how many debits there ever were.
+        window: the window's name, such as "2024-05"; "" if the budget never begins anew.
+        in_all: what was spent in all windows; None if there are none.
+    """
 
     total: PrivacyLoss
     spent: PrivacyLoss
     left: PrivacyLoss
+    queries: int
+    window: str = ""
+    in_all: PrivacyLoss | None = None
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one analyst spent of an account in one window ("" where there are none)."""
+
+    window: str
+    analyst: str
+    spent: PrivacyLoss
     queries: int
 
 
@@ -73,16 +120,18 @@ class Entry:
     Attributes:
         number: its place in the ledger, from 1. Order is by number; clocks may go back.
         time: when, by the clock of the machine that wrote it: ISO 8601, UTC.
-        kind: REGISTER, BUDGET, RAISE or DEBIT.
-        source: the canonical identity of the source.
-        spent: the total spent on the source once this entry was made.
+        kind: REGISTER, BUDGET, RAISE, JOIN or DEBIT.
+        source: the canonical identity of the source; of a shared budget, its account.
+        spent: what the account had spent in all once this entry was made.
         version: the version of the registration that was made (REGISTER) or in force (DEBIT; 0: none).
-        loss: the cost of a DEBIT, the new total of a BUDGET or RAISE.
+        loss: the cost of a DEBIT, the new total of a BUDGET or RAISE, what a source brings along on a JOIN.
         analyst, query, digest, limits: as given with the DEBIT.
         unit, relation: as given with the DEBIT or BUDGET.
         state: of a DEBIT.
         answer: what was released, if it was.
         reason: why it failed, if it did: one of `Failure`.
+        account: what is charged: the source itself, or a budget that it shares.
+        window: the newest window in which the account was charged by then, "" if it has none.
     """
 
     number: int
@@ -101,3 +150,5 @@ class Entry:
     state: State | None = None
     answer: Mapping[str, Any] | None = None
     reason: str = ""
+    account: str = ""
+    window: str = ""
