@@ -49,6 +49,7 @@ def test_r08_no_rows_have_the_same_columns_and_types(write: Any) -> None:
     path.write_text("id,x\n")
     assert rows(registration) == []
     with connect() as connection:
+        attach(connection, registration)
         types = [str(kind) for kind in connection.sql(relation(registration)).types]
     assert types == ["BIGINT", "DOUBLE"]
 

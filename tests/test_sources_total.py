@@ -120,8 +120,8 @@ def test_appended_lines_of_a_csv_file(
     path.write_bytes(HEADER + GOOD)
     expected = rows(connection, registration)
     path.write_bytes(HEADER + b"".join(line + newline for line in lines) + GOOD)
-    assert [str(kind) for kind in connection.sql(relation(registration)).types] == TYPES
     found = rows(connection, registration)
+    assert [str(kind) for kind in connection.sql(relation(registration)).types] == TYPES
     for row in expected:
         assert row in found
     # Each line alone gives what it gives among the others.
@@ -208,6 +208,7 @@ def test_very_long_and_very_deep_records_are_dropped_or_read_alone(tmp_path: Pat
     registration = register(path)
     path.write_bytes(deep + long + JSON_GOOD + huge + JSON_GOOD)
     with connect() as connection:
+        attach(connection, registration)
         counted = connection.execute(f"SELECT COUNT(*), COUNT(c0) FROM ({relation(registration)})").fetchone()
     assert counted == (5, 4)  # the deep one is a record; its list is no integer
     assert inspect_source(path).bad_records == 2
@@ -301,6 +302,7 @@ def test_keys_of_every_kind_and_paths_below_lists(tmp_path: Path) -> None:
         for name, expected in (("l[0].n", "x"), ("l[1]", "y"), ("l[2]", None)):
             wider = extended(registration, name)
             assert wider is not None
+            attach(connection, wider)
             (row,) = connection.execute(relation(wider, [len(wider.schema.columns) - 1])).fetchall()
             assert row == (expected,)
     assert extended(registration, "q.x") is None
@@ -377,6 +379,7 @@ def test_only_named_columns_are_read(tmp_path: Path) -> None:
     for name in ("a.csv", "a.jsonl"):
         registration = register(tmp_path / name)
         with connect() as connection:
+            attach(connection, registration)
             for columns in ([2, 0], []):
                 found = connection.sql(relation(registration, columns))
                 assert found.columns == [f"c{i}" for i in sorted(columns)] or not columns

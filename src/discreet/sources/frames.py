@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import SourceError, UsageError
 from discreet.schema import Column, Kind, Registration, Schema, Type, parse_type
 from discreet.sources.engine_types import fields, value
-from discreet.sources.multiline import view_name
 from discreet.sources.objects import column_texts, column_type
+from discreet.sources.preparing import view_name
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -63,9 +63,16 @@ def judge_bad_records(thing: str, bad: int, records: int, first: str, options: R
 
 
 def settle_types(
-    thing: str, names: Sequence[str], findings: Sequence[Finding], options: ReadOptions
+    thing: str,
+    names: Sequence[str],
+    findings: Sequence[Finding],
+    options: ReadOptions,
+    *,
+    others: Sequence[Column] = (),
 ) -> tuple[tuple[Column, ...], list[str]]:
     """The columns with their final types, and notes about those where the owner may want another.
+
+    `others` are columns of the source whose types are settled already.
 
     Raises:
         UsageError: if a type is declared for a column that does not exist.
@@ -73,7 +80,7 @@ def settle_types(
     """
     from discreet.schema import TIMESTAMP, TIMESTAMPTZ
 
-    check_declared(names, options)
+    check_declared([*names, *(column.name for column in others)], options)
     columns: list[Column] = []
     notes: list[str] = []
     for name, finding in zip(names, findings, strict=True):

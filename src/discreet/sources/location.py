@@ -6,12 +6,14 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from discreet.errors import SourceError, UsageError
+from discreet.sources.files import COMPRESSIONS, matching
 
-__all__ = ["COMPRESSIONS", "Location", "locate"]
+__all__ = ["FORMATS", "Location", "locate"]
 
-_FORMATS = {
+_ENDINGS = {
     ".csv": "csv",
     ".tsv": "csv",
     ".tab": "csv",
@@ -20,9 +22,15 @@ _FORMATS = {
     ".json": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".duckdb": "duckdb",
+    ".ddb": "duckdb",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".db": "sqlite",
 }
-COMPRESSIONS = {".gz": "gzip"}
-_NAMED_FORMATS = ("csv", "jsonl", "parquet")
+FORMATS = ("csv", "jsonl", "log", "parquet", "duckdb", "sqlite")
+_DATABASES = ("duckdb", "sqlite")
+_PACKED_INSIDE = ("parquet", *_DATABASES)
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -32,66 +40,170 @@ class Location:
 
     Attributes:
         source: by which the registration, the ledger and the budget are found: ``file:`` and the real path
-            (links resolved), or the absolute pattern of a glob.
-        path: the same without the prefix.
-        format: "csv", "jsonl" or "parquet".
-        compression: "none" or "gzip".
-        name: what the source is called in FROM: the file's name up to its first dot.
+            (links resolved), then the pattern of a glob or ``::`` and the table of a database.
+        path: of the file, or of the folder below which the files lie.
+        format: one of `FORMATS`.
+        name: what the source is called in FROM: the file's name up to its first dot, or the table's.
+        pattern: of the files below `path`, or None for one file.
+        endings: of the files that count, where the format was found by them; None for all.
         delimiter: what the name says about the delimiter (a tab for .tsv), or None.
+        table: in a database; None if it was not said.
     """
 
     source: str
     path: str
     format: str
-    compression: str
     name: str
+    pattern: str | None = None
+    endings: tuple[str, ...] | None = None
     delimiter: str | None = None
+    table: str | None = None
+
+    @property
+    def thing(self) -> str:
+        """The source in errors."""
+        return f"source {self.source.removeprefix('file:')!r}"
+
+    def to_reader(self) -> dict[str, Any]:
+        """As JSON values for a registration's reader, from which the files are found in every query."""
+        return {
+            "path": self.path,
+            "pattern": self.pattern,
+            "endings": None if self.endings is None else list(self.endings),
+        }
 
 
-def locate(source: str | os.PathLike[str], *, format: str | None = None) -> Location:
-    """Identity and format of a source. Reads the folder, never the file.
+def locate(source: str | os.PathLike[str], *, format: str | None = None, table: str | None = None) -> Location:
+    """Identity and format of a source. Reads the folder, never a file.
 
     Args:
-        source: a path, absolute or relative.
-        format: "csv", "jsonl" or "parquet", where the name does not tell.
+        source: the path of a file, of a folder of files of one format, or a pattern with ``*``, ``?``,
+            ``[...]`` and ``**``; for a database, ``FILE::TABLE``.
+        format: one of "csv", "jsonl", "log", "parquet", "duckdb" and "sqlite", where the name does not tell.
+        table: of a database, instead of ``::TABLE``.
 
     Raises:
         SourceError: if there is no such file, or it cannot be told what it is.
-        UsageError: for an unknown `format`.
+        UsageError: for an unknown `format`, or a table where there is none.
     """
     text = os.fspath(source)
-    if format is not None and format not in _NAMED_FORMATS:
-        raise UsageError("format", f"must be one of {', '.join(_NAMED_FORMATS)}", format)
+    if format is not None and format not in FORMATS:
+        raise UsageError("format", f"must be one of {', '.join(FORMATS)}", format)
     if not text:
         raise UsageError("source", "must be the path of a file", text)
     path = Path(text).expanduser()
+    if not path.exists() and "::" in text:
+        before, _, after = text.rpartition("::")
+        if Path(before).expanduser().is_file():
+            if table is not None and table != after:
+                raise UsageError("table", "is said twice, differently", f"{after} and {table}")
+            text, path, table = before, Path(before).expanduser(), after
     if not path.exists():
         if _GLOB.search(text):
-            raise SourceError("source", "patterns of several files cannot be read yet", text)
+            return _pattern(text, path, format, table)
         raise SourceError("source", "there is no such file", text, hint="check the path")
     path = path.resolve()
     if path.is_dir():
-        raise SourceError("source", "is a folder; only single files can be read yet", text)
+        return _folder(text, path, format, table)
     if not path.is_file():
         # A pipe or a device can be read only once; registration and every query each read the source.
         raise SourceError("source", "must be a regular file: it is read again for every query", text)
-    endings = [ending.lower() for ending in path.suffixes]
-    compression = "none"
-    if endings and endings[-1] in COMPRESSIONS:
-        compression = COMPRESSIONS[endings.pop()]
-    ending = endings[-1] if endings else ""
-    kind = format or _FORMATS.get(ending)
+    ending, packed = _ending(path)
+    kind = format or _ENDINGS.get(ending)
     if kind is None:
-        known = ", ".join(sorted(_FORMATS))
+        raise _unknown(text)
+    if kind in _PACKED_INSIDE and packed:
+        raise SourceError("source", f"a {kind} file must not be compressed as a whole", text, hint="unpack it first")
+    if kind in _DATABASES:
+        identity = f"file:{path}" + (f"::{table}" if table else "")
+        return Location(identity, str(path), kind, table or _stem(path), table=table)
+    _no_table(table)
+    return Location(f"file:{path}", str(path), kind, _stem(path), delimiter=_delimiter(ending))
+
+
+def _pattern(text: str, path: Path, format: str | None, table: str | None) -> Location:
+    """A glob: the folder before its first magic part, and the rest."""
+    _no_table(table)
+    parts = path.parts
+    first = next(i for i, part in enumerate(parts) if _GLOB.search(part))
+    root = Path(*parts[:first]).resolve()
+    pattern = "/".join(parts[first:])
+    return _many(text, root, pattern, format, _stem(Path(parts[-1])) if first else "data")
+
+
+def _folder(text: str, root: Path, format: str | None, table: str | None) -> Location:
+    _no_table(table)
+    if (root / "_delta_log").exists():
         raise SourceError(
             "source",
-            f"its name does not say what it is; known endings are {known}, each also with .gz",
+            "is a Delta table, whose files hold rows that were deleted since",
             text,
-            hint="say it: format='csv', 'jsonl' or 'parquet'",
+            hint="export it to Parquet first",
         )
-    if kind == "parquet" and compression != "none":
-        raise SourceError(
-            "source", "Parquet files are compressed inside; unpack this one", text, hint="gunzip it first"
-        )
-    delimiter = "\t" if ending in (".tsv", ".tab") else None
-    return Location(f"file:{path}", str(path), kind, compression, path.name.split(".")[0] or "data", delimiter)
+    return _many(text, root, "**/*", format, _stem(root))
+
+
+def _many(text: str, root: Path, pattern: str, format: str | None, name: str) -> Location:
+    identity = f"file:{root}" if pattern == "**/*" else f"file:{root}/{pattern}"
+    paths = [Path(file) for file in matching(str(root), pattern)]
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        ending, packed = _ending(path)
+        kind = _ENDINGS.get(ending)
+        if kind is not None and not (packed and kind in _PACKED_INSIDE):
+            found.setdefault(kind, set()).add(ending)
+    if not paths:
+        raise SourceError("source", "no file matches", text, hint="check the pattern")
+    if format is None:
+        if not found:
+            raise _unknown(text)
+        if len(found) > 1:
+            kinds = " and ".join(sorted(found))
+            raise SourceError("source", f"holds {kinds} files; only one format can be read", text, hint="use a pattern")
+        format = next(iter(found))
+    if format in _DATABASES:
+        raise SourceError("source", "databases are read one at a time", text)
+    endings = found.get(format)
+    tabs = endings is not None and endings <= {".tsv", ".tab"}
+    return Location(
+        identity,
+        str(root),
+        format,
+        name,
+        pattern=pattern,
+        endings=None if endings is None else tuple(sorted(e for e, kind in _ENDINGS.items() if kind == format)),
+        delimiter="\t" if tabs else None,
+    )
+
+
+def _ending(path: Path) -> tuple[str, bool]:
+    """The ending that tells the format, and whether another one after it says that the file is packed."""
+    endings = [ending.lower() for ending in path.suffixes]
+    packed = bool(endings) and endings[-1] in COMPRESSIONS
+    if packed:
+        endings.pop()
+    return (endings[-1] if endings else ""), packed
+
+
+def _stem(path: Path) -> str:
+    stem = path.name.split(".")[0]
+    return stem if stem and not _GLOB.search(stem) else "data"
+
+
+def _delimiter(ending: str) -> str | None:
+    return "\t" if ending in (".tsv", ".tab") else None
+
+
+def _no_table(table: str | None) -> None:
+    if table is not None:
+        raise UsageError("table", "is for DuckDB and SQLite files", table)
+
+
+def _unknown(text: str) -> SourceError:
+    known = ", ".join(sorted(_ENDINGS))
+    return SourceError(
+        "source",
+        f"its name does not say what it is; known endings are {known}, text also with .gz or .zst",
+        text,
+        hint="say it: format='csv', 'jsonl' or 'parquet', or log_format='combined'",
+    )

@@ -8,40 +8,34 @@ that has one.
 
 from __future__ import annotations
 
+import codecs
 import csv
-import gzip
-import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from discreet.sources.dialect import Dialect
-from discreet.sources.lines import LONGEST_LINE, lines_sql
-from discreet.sources.sql_text import literal
+from discreet.sources.files import byte_chunks
+from discreet.sources.lines import LONGEST_LINE, LineFile
+from discreet.sources.preparing import temp_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["has_broken_quotes", "json_list", "rows_of_lists", "view_name", "write_lists"]
+__all__ = ["has_broken_quotes", "json_list", "write_lists"]
 
 
-def view_name(source: str) -> str:
-    """The name under which a prepared source is known to its connection."""
-    return "source_" + hashlib.sha256(source.encode()).hexdigest()[:16]
-
-
-def json_list(fields: list[str]) -> str:
+def json_list(fields: Sequence[str | None]) -> str:
     """A record as `write_lists` writes it."""
     return json.dumps(fields, ensure_ascii=False)
 
 
-def has_broken_quotes(path: str, compression: str, dialect: Dialect) -> bool:
+def has_broken_quotes(file: LineFile, dialect: Dialect) -> bool:
     """Whether the whole file makes sense as one with line breaks inside quotes, and has some."""
     broken = False
     fields = good = bad = 0
-    for row in _rows(path, compression, dialect, on_error="stop"):
+    for row in _rows(file, dialect, on_error="stop"):
         if row is None:
             return False
         fields = fields or len(row)
@@ -53,54 +47,60 @@ def has_broken_quotes(path: str, compression: str, dialect: Dialect) -> bool:
     return broken and good > bad
 
 
-def write_lists(connection: DuckDBPyConnection, reader: Mapping[str, Any], view: str) -> list[str]:
-    """Write the file's records where only `connection` reads them, as the temporary view `view`.
+def write_lists(
+    connection: DuckDBPyConnection, files: Sequence[LineFile], dialect: Dialect, view: str
+) -> tuple[list[LineFile], list[list[str] | None]]:
+    """Write the files' records where only `connection` reads them.
 
     Returns:
-        The first record.
+        The files to read instead, and the first record of each, None for an empty one.
     """
-    setting = connection.execute("SELECT CURRENT_SETTING('temp_directory')").fetchone()
-    assert setting is not None  # noqa: S101 - a SELECT without FROM has one row
-    target = Path(setting[0]) / f"{view}.jsonl"
-    first: list[str] = []
-    with target.open("w", encoding="utf-8", newline="\n") as file:
-        for row in _rows(reader["path"], reader["compression"], Dialect.from_reader(reader), on_error="skip"):
-            if row:
-                first = first or row
-                try:
-                    file.write(json_list(row) + "\n")
-                except UnicodeEncodeError:
-                    continue  # bytes that are not UTF-8: a bad record; nothing of it was written
-    connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {view} AS {lines_sql(str(target), 'none')}")
-    return first
+    written: list[LineFile] = []
+    firsts: list[list[str] | None] = []
+    for i, source in enumerate(files):
+        target = temp_folder(connection, view) / f"{i}.lists"
+        first: list[str] | None = None
+        with target.open("w", encoding="utf-8", newline="\n") as file:
+            for row in _rows(source, dialect, on_error="skip"):
+                if row:
+                    first = first or row
+                    try:
+                        file.write(json_list(row) + "\n")
+                    except UnicodeEncodeError:
+                        continue  # bytes that are not UTF-8: a bad record; nothing of it was written
+        written.append(LineFile(str(target), "none", source.keys, source.source))
+        firsts.append(first)
+    return written, firsts
 
 
-def rows_of_lists(view: str, header: str | None) -> str:
-    """A SELECT with one column ``f``, the list of a record's fields, over what `write_lists` wrote."""
-    skip = "" if header is None else f" AND line <> {literal(header)}"
-    return f"SELECT CAST(CAST(line AS JSON) AS VARCHAR[]) AS f FROM {view} WHERE line IS NOT NULL{skip}"
-
-
-def _rows(path: str, compression: str, dialect: Dialect, *, on_error: str) -> Iterator[list[str] | None]:
+def _rows(file: LineFile, dialect: Dialect, *, on_error: str) -> Iterator[list[str] | None]:
     # The limit is the process's; it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
-    with (
-        _opened(path, compression) as raw,
-        io.TextIOWrapper(raw, "utf-8-sig", errors="surrogateescape", newline="") as text,
-    ):
-        rows = csv.reader(text, **dialect.reader_arguments())
-        while True:
-            try:
-                yield next(rows)
-            except StopIteration:
+    rows = csv.reader(_lines(file), **dialect.reader_arguments())
+    while True:
+        try:
+            yield next(rows)
+        except StopIteration:
+            return
+        except csv.Error:
+            if on_error == "stop":
+                yield None
                 return
-            except csv.Error:
-                if on_error == "stop":
-                    yield None
-                    return
 
 
-def _opened(path: str, compression: str) -> IO[bytes]:
-    if compression == "gzip":
-        return cast("IO[bytes]", gzip.GzipFile(path))
-    return Path(path).open("rb")
+def _lines(file: LineFile) -> Iterator[str]:
+    """The lines with their ends, which the CSV reader wants to see."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
+    rest = ""
+    for chunk in byte_chunks(file.path, file.compression):
+        text = rest + decoder.decode(chunk)
+        # A carriage return at the end may be the first half of a line's end.
+        end = text.rfind("\n") + 1 or (text.rfind("\r", 0, -1) + 1)
+        yield from _cut(text[:end])
+        rest = text[end:]
+    yield from _cut(rest + decoder.decode(b"", final=True))
+
+
+def _cut(text: str) -> Iterator[str]:
+    # Not splitlines(): that also breaks at form feeds and Unicode separators.
+    return iter(io.StringIO(text, newline=""))

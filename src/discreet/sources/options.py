@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from discreet.errors import UsageError
 from discreet.schema import Kind, Type, parse_type
+from discreet.sources.documents import parse_records_path
+from discreet.sources.transcoding import known_encoding
 
-__all__ = ["ReadOptions", "read_options"]
+__all__ = ["LOG_FORMATS", "ReadOptions", "read_options"]
+
+LOG_FORMATS = ("combined", "common", "syslog", "rfc5424", "auditd")
+
+_TEXT = frozenset(("encoding", "strict", "null_values", "timezone", "partitions"))
+_ALLOWED: dict[str, frozenset[str]] = {
+    "csv": _TEXT | {"header", "names", "delimiter", "quote", "escape", "decimal", "thousands"},
+    "jsonl": _TEXT | {"records"},
+    "log": _TEXT - {"null_values"} | {"log_format", "year"},
+    "parquet": frozenset(("partitions",)),
+    "duckdb": frozenset(("table",)),
+    "sqlite": frozenset(("table", "null_values", "timezone")),
+    "frame": frozenset(),
+}
+_SHOWN = {
+    "csv": "delimited text",
+    "jsonl": "JSON",
+    "log": "log files",
+    "parquet": "Parquet files",
+    "duckdb": "DuckDB files",
+    "sqlite": "SQLite files",
+    "frame": "data frames",
+}
 
 
 @dataclass(frozen=True)
@@ -25,10 +49,17 @@ class ReadOptions:
         null_values: further texts that mean a missing value (empty cells always do).
         decimal, thousands: how numbers are written.
         timezone: the zone of times that bear none.
-        encoding: of a text file. None means UTF-8 and refuses a file that is not; "utf-8" drops such lines.
+        year: the year of times that bear none (syslog of RFC 3164).
+        encoding: of a text file. None means UTF-8 and refuses a file that is not; a name, "utf-8" too, drops
+            lines that are not valid in it.
+        records: the path of the list of records inside JSON documents (`documents.parse_records_path`).
+        log_format: one of `LOG_FORMATS`.
+        table: of a database.
+        partitions: whether folders called ``name=value`` are columns; None: where there are some.
         strict: True refuses a file with any bad record; False drops them; None drops them unless they are
             half the file or more, which rather means that the file is something else.
         expect: column names the caller is going to use; they tell a header from a first row.
+        given: the options that the owner named, as plain JSON values.
     """
 
     types: Mapping[str, Type] = field(default_factory=dict)
@@ -41,9 +72,29 @@ class ReadOptions:
     decimal: str = "."
     thousands: str = ""
     timezone: str | None = None
+    year: int | None = None
     encoding: str | None = None
+    records: tuple[str, ...] | None = None
+    log_format: str | None = None
+    table: str | None = None
+    partitions: bool | None = None
     strict: bool | None = None
     expect: tuple[str, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def check_format(self, format: str) -> None:
+        """Refuse an option that means nothing for a format: it would be ignored in silence.
+
+        Raises:
+            UsageError: naming it.
+        """
+        for name, value in self.given.items():
+            if name not in _ALLOWED[format]:
+                fitting = " and ".join(_SHOWN[other] for other, names in _ALLOWED.items() if name in names)
+                raise UsageError(name, f"means nothing for {_SHOWN[format]}; it is for {fitting}", value)
+        if format == "log" and self.log_format is None:
+            known = ", ".join(LOG_FORMATS)
+            raise UsageError("log_format", f"is required for a log: one of {known}", hint="log_format='combined'")
 
 
 def read_options(
@@ -54,15 +105,20 @@ def read_options(
     delimiter: str | None = None,
     quote: str | None = None,
     escape: str | None = None,
-    null_values: Sequence[str] = (),
-    decimal: str = ".",
-    thousands: str = "",
+    null_values: Sequence[str] | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
     timezone: str | None = None,
+    year: int | None = None,
     encoding: str | None = None,
+    records: str | None = None,
+    log_format: str | None = None,
+    table: str | None = None,
+    partitions: bool | None = None,
     strict: bool | None = None,
     expect: Sequence[str] = (),
 ) -> ReadOptions:
-    """The options, checked. The meaning of each is that of `ReadOptions`.
+    """The options, checked. The meaning of each is that of `ReadOptions`; None says nothing.
 
     Raises:
         UsageError: for a value that cannot be meant, by the option's name.
@@ -71,29 +127,51 @@ def read_options(
     for name, type_ in declared.items():
         if type_.kind is Kind.OTHER:
             raise UsageError(f"type of {name!r}", "must be one that can be asked about", str(type_))
+    for name, flag in (("header", header), ("partitions", partitions), ("strict", strict)):
+        if flag is not None and not isinstance(flag, bool):
+            raise UsageError(name, "must be True or False", flag)
+    if delimiter == "\\t":
+        delimiter = "\t"  # as a shell has it
     if delimiter is not None and (len(delimiter) != 1 or delimiter in "\r\n\"'\\"):
         raise UsageError("delimiter", "must be one character, and no quote, backslash or line break", delimiter)
     if quote is not None and quote not in ("", '"', "'"):
         raise UsageError("quote", "must be a double quote, a single quote, or empty for none", quote)
     if escape is not None and escape not in ("\\", quote or '"'):
         raise UsageError("escape", "must be a backslash, or the quote itself", escape)
-    if decimal not in (".", ","):
+    if decimal not in (None, ".", ","):
         raise UsageError("decimal", "must be '.' or ','", decimal)
-    if thousands not in ("", ",", ".", "'", " ", "_", "\u00a0", "\u202f", "\u2019"):
+    if thousands not in (None, "", ",", ".", "'", " ", "_", "\u00a0", "\u202f", "\u2019"):
         raise UsageError("thousands", "must be one of , . ' _ or a space", thousands)
-    if thousands == decimal:
+    if thousands and thousands == (decimal or "."):
         raise UsageError("thousands", "must differ from decimal", thousands, hint="give both, e.g. decimal=','")
     if isinstance(null_values, str):
         raise UsageError("null_values", "must be a list of texts", null_values, hint="null_values=['NA']")
+    if isinstance(names, str):
+        raise UsageError("names", "must be a list of names", names, hint="names=['id', 'amount']")
     if names is not None and len(set(names)) < len(names):
         raise UsageError("names", "must differ from each other", list(names))
-    if encoding is not None:
-        try:
-            encoding = codecs.lookup(encoding).name
-        except LookupError:
-            raise UsageError(
-                "encoding", "is not known to Python", encoding, hint="utf-8, gb18030, latin-1, utf-16, ..."
-            ) from None
+    if year is not None and (isinstance(year, bool) or not isinstance(year, int) or not 1 <= year <= 9999):
+        raise UsageError("year", "must be a year from 1 to 9999", year)
+    if log_format is not None and log_format not in LOG_FORMATS:
+        raise UsageError("log_format", f"must be one of {', '.join(LOG_FORMATS)}", log_format)
+    settled: dict[str, Any] = {
+        "header": header,
+        "names": None if names is None else list(names),
+        "delimiter": delimiter,
+        "quote": quote,
+        "escape": escape,
+        "null_values": None if null_values is None else list(dict.fromkeys(null_values)),
+        "decimal": decimal,
+        "thousands": thousands,
+        "timezone": timezone,
+        "year": year,
+        "encoding": None if encoding is None else known_encoding(encoding),
+        "records": None if records is None else list(parse_records_path(records)),
+        "log_format": log_format,
+        "table": table,
+        "partitions": partitions,
+        "strict": strict,
+    }
     return ReadOptions(
         types=declared,
         header=header,
@@ -101,11 +179,17 @@ def read_options(
         delimiter=delimiter,
         quote=quote,
         escape=escape,
-        null_values=tuple(dict.fromkeys(null_values)),
-        decimal=decimal,
-        thousands=thousands,
+        null_values=tuple(settled["null_values"] or ()),
+        decimal=decimal or ".",
+        thousands=thousands or "",
         timezone=timezone,
-        encoding=encoding,
+        year=year,
+        encoding=settled["encoding"],
+        records=None if settled["records"] is None else tuple(settled["records"]),
+        log_format=log_format,
+        table=table,
+        partitions=partitions,
         strict=strict,
         expect=tuple(expect),
+        given={name: value for name, value in settled.items() if value is not None},
     )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from discreet.errors import SourceError
 from discreet.schema import Registration
-from discreet.sources.delimited import select_delimited
+from discreet.sources.delimited_rows import attach_delimited, select_delimited
 from discreet.sources.frames import lend, select_frame
-from discreet.sources.json_lines import below, select_json_lines
-from discreet.sources.multiline import view_name, write_lists
-from discreet.sources.parquet import select_parquet
+from discreet.sources.json_lines import attach_json, below, select_json
+from discreet.sources.logs import attach_log, select_log
+from discreet.sources.parquet import attach_parquet, select_parquet
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -32,20 +31,11 @@ def relation(registration: Registration, columns: Collection[int] | None = None)
         columns: the positions that are needed; None for all. Each costs time, so name them.
     """
     wanted = range(len(registration.schema.columns)) if columns is None else columns
-    match registration.format:
-        case "csv":
-            return select_delimited(registration, wanted, view_name(registration.source))
-        case "jsonl":
-            return select_json_lines(registration, wanted)
-        case "parquet":
-            return select_parquet(registration, wanted)
-        case "frame":
-            return select_frame(registration, wanted)
-    raise SourceError(registration.source, "was registered by a newer discreet", registration.format)
+    return _handlers(registration)[1](registration, wanted)
 
 
 def attach(connection: DuckDBPyConnection, registration: Registration, frame: object = None) -> None:
-    """Make ready on `connection` what `relation` refers to.
+    """Make ready on `connection` what `relation` refers to; finds out which files there are now.
 
     Args:
         connection: the one that will run the relation; what is made lives as long as it.
@@ -53,18 +43,29 @@ def attach(connection: DuckDBPyConnection, registration: Registration, frame: ob
         frame: the data frame itself, if it is one.
 
     Raises:
-        SourceError: if the file is gone, or the frame was not given.
+        SourceError: if a file is gone or cannot be read, or the frame was not given.
     """
     if registration.format == "frame":
         if frame is None:
             raise SourceError(registration.source, "is a data frame and must be given")
         lend(connection, registration, frame)
         return
-    path = registration.reader["path"]
-    if not Path(path).is_file():
-        raise SourceError(f"source {path!r}", "the registered file is gone", hint="register it again, or put it back")
-    if registration.reader.get("multiline"):
-        write_lists(connection, registration.reader, view_name(registration.source))
+    _handlers(registration)[0](connection, registration)
+
+
+def _handlers(registration: Registration) -> tuple[Callable[..., None], Callable[..., str]]:
+    match registration.format:
+        case "csv":
+            return attach_delimited, select_delimited
+        case "jsonl":
+            return attach_json, select_json
+        case "log":
+            return attach_log, select_log
+        case "parquet":
+            return attach_parquet, select_parquet
+        case "frame":
+            return lend, select_frame
+    raise SourceError(registration.source, "was registered by a newer discreet", registration.format)
 
 
 def extended(registration: Registration, name: str) -> Registration | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from discreet.engines.duckdb_connection import connect
@@ -12,14 +13,15 @@ from discreet.schema import Registration
 from discreet.sources.delimited import inspect_delimited
 from discreet.sources.frames import frame_types, inspect_frame
 from discreet.sources.inspection import Inspection
-from discreet.sources.json_lines import inspect_json_lines
+from discreet.sources.json_lines import inspect_json
 from discreet.sources.location import Location, locate
+from discreet.sources.logs import inspect_log
 from discreet.sources.options import read_options
 from discreet.sources.parquet import inspect_parquet
 
 __all__ = ["describe", "inspect_source", "register", "register_frame"]
 
-_INSPECT = {"csv": inspect_delimited, "jsonl": inspect_json_lines, "parquet": inspect_parquet}
+_INSPECT = {"csv": inspect_delimited, "jsonl": inspect_json, "log": inspect_log, "parquet": inspect_parquet}
 
 
 def register(source: Location | str | os.PathLike[str], **options: Any) -> Registration:
@@ -28,7 +30,8 @@ def register(source: Location | str | os.PathLike[str], **options: Any) -> Regis
     Args:
         source: a path, or what `locate` made of it.
         **options: of `read_options`, which names and explains each: types, header, names, delimiter, quote,
-            escape, null_values, decimal, thousands, timezone, encoding, strict, expect.
+            escape, null_values, decimal, thousands, timezone, year, encoding, records, log_format, table,
+            partitions, strict, expect.
 
     Raises:
         SourceError: if the source cannot be read as one table.
@@ -43,8 +46,10 @@ def inspect_source(source: Location | str | os.PathLike[str], **options: Any) ->
     Raises:
         SourceError, UsageError: as `register`.
     """
-    location = source if isinstance(source, Location) else locate(source)
     settled = read_options(**options)
+    if not isinstance(source, Location):
+        source = locate(source, format=None if settled.log_format is None else "log", table=settled.table)
+    settled.check_format(source.format)
     with connect() as connection:
         if (
             settled.timezone is not None
@@ -53,7 +58,9 @@ def inspect_source(source: Location | str | os.PathLike[str], **options: Any) ->
             ).fetchall()
         ):
             raise UsageError("timezone", "is not a known time zone", settled.timezone, hint="Asia/Tokyo, UTC, ...")
-        return _INSPECT[location.format](connection, location, settled)
+        found = _INSPECT[source.format](connection, source, settled)
+    reader = {**found.registration.reader, "options": dict(settled.given)}
+    return replace(found, registration=replace(found.registration, reader=reader))
 
 
 def register_frame(frame: object, name: str, *, types: Mapping[str, str] | None = None) -> Registration:
@@ -72,11 +79,23 @@ def register_frame(frame: object, name: str, *, types: Mapping[str, str] | None 
 def describe(registration: Registration) -> list[str]:
     """What a registration says, in lines: one on the source, one for each column. Holds no data."""
     reader = registration.reader
-    about = {"csv": "delimited text", "jsonl": "JSON lines", "parquet": "Parquet", "frame": "data frame"}
+    about = {
+        "csv": "delimited text",
+        "jsonl": "JSON lines",
+        "log": "log",
+        "parquet": "Parquet",
+        "duckdb": "DuckDB table",
+        "sqlite": "SQLite table",
+        "frame": "data frame",
+    }
     text = about[registration.format]
+    if registration.format == "jsonl" and reader["records"] is not None:
+        text = "JSON documents"
+    if registration.format == "log":
+        text = f"{reader['log_format']} log"
     if registration.format == "csv":
         mark = {"\t": "tab", ",": "comma", ";": "semicolon"}.get(reader["delimiter"], repr(reader["delimiter"]))
-        text += f" ({mark}, {'with' if reader['header'] is not None else 'no'} header)"
+        text += f" ({mark}, {'with' if reader['header'] else 'no'} header)"
     columns = registration.schema.columns
     head = f"{registration.source}: {text}, {len(columns)} column{'' if len(columns) == 1 else 's'}"
     return [head, *(f"  {column.name}: {column.type}" for column in columns)]
