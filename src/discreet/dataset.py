@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet.bounds import parse_bounds
 from discreet.errors import RefusedError, UsageError
@@ -21,13 +21,14 @@ from discreet.ledger import Balance, Entry, Ledger, default_path
 from discreet.plan import Plan, Request
 from discreet.planning import make_plan
 from discreet.privacy import PrivacyLoss
-from discreet.query import Name, Node, Options, Query, names_in_query
+from discreet.query import Name, Node, Options, Query, names_in, names_in_query
 from discreet.schema import Registration
 from discreet.sql import parse, parse_expression
 
 if TYPE_CHECKING:
     from discreet.answer import Answer
     from discreet.estimate import Estimate
+    from discreet.sources import Location, Reading
 
 __all__ = ["Dataset", "open_source"]
 
@@ -129,7 +130,7 @@ class Dataset:
         from discreet.engines.duckdb import DuckDBEngine
         from discreet.release import release
 
-        engine = DuckDBEngine(self.registration, self._frame)
+        engine = DuckDBEngine(plan.registration, self._frame)
         return release(plan, self._ledger, engine, confidence, version=self._version, analyst=analyst)
 
     def estimate(
@@ -197,7 +198,7 @@ class Dataset:
             },
         )
         self._check_bounds(query, request)
-        return make_plan(query, self.registration, request)
+        return make_plan(query, self._extended(names_in_query(query), query.relation), request)
 
     def balance(self) -> Balance | None:
         """The budget's total, what is spent and what is left; None while there is no budget."""
@@ -226,12 +227,12 @@ class Dataset:
         """
         from discreet.planning import unit_of
 
-        return unit_of(self._unit_nodes(Options()), self.registration.schema).text
+        return unit_of(self._unit_nodes(Options()), self._extended().schema).text
 
     def _unit_nodes(self, options: Options) -> tuple[Node, ...] | None:
         from discreet.planning import unit_of
 
-        declared, schema = self._unit, self.registration.schema
+        declared, schema = self._unit, self._extended().schema
         if options.privacy_unit is not None:
             if self._row_level:
                 raise UsageError("privacy_unit_column", "is set, but the source was opened at row level")
@@ -259,6 +260,20 @@ class Dataset:
         if self.registration.schema.position(text) is not None:
             return (Name((text,)),)
         return parse_expression(text, thing)
+
+    def _extended(self, names: Iterable[str] = (), relation: str = "data") -> Registration:
+        """The registration with columns for paths below registered lists and maps of JSON (`events[0].name`):
+        those of the privacy unit, then those of `names`."""
+        from discreet.sources import extended
+
+        unit = [str(name) for node in self._declared(self._unit or ()) for name in names_in(node)]
+        registration = self.registration
+        for name in (*unit, *sorted(set(names))):
+            plain = [name, *(name.removeprefix(f"{table}.") for table in ("data", relation))]
+            if all(registration.schema.position(candidate) is None for candidate in plain):
+                found = (extended(registration, candidate) for candidate in dict.fromkeys(plain))
+                registration = next((wider for wider in found if wider is not None), registration)
+        return registration
 
     def _limit(self, name: str, asked: object) -> int | None:
         """The analyst may narrow the owner's limit, never widen it."""
@@ -334,6 +349,7 @@ def open_source(
     name: str | None = None,
     types: Mapping[str, str] | None = None,
     expect: Sequence[str] = (),
+    **reading: Unpack[Reading],
 ) -> Dataset:
     """Open a private source: a file, or a pandas, Polars or Arrow table.
 
@@ -341,7 +357,8 @@ def open_source(
     the owner's disclosure. Later ones use what is stored.
 
     Args:
-        source: a path to a CSV, TSV, JSON lines or Parquet file (plain or .gz), or a data frame.
+        source: a path to a CSV, TSV, JSON or Parquet file or an access log, a folder or a pattern of such files
+            (text also as .gz or .zst), ``FILE::TABLE`` for DuckDB and SQLite, or a data frame.
         privacy_unit: who is protected: a column, or several expressions with commas ("actor, DATE(time)") or as
             a list.
         row_level: instead, each row is its own unit.
@@ -353,6 +370,12 @@ def open_source(
         types: for columns whose type is to be another than the one found, its name.
         expect: names that a CSV file's columns are going to be asked by. With the unit, they tell its header from
             a first row where everything is text.
+        **reading: how the files are read, fixed at the first opening: `format`, `encoding` ("gbk"), `header`,
+            `names`, `delimiter`, `quote`, `escape`, `null_values`, `decimal`, `thousands`, `timezone` and `year` of
+            times that say none, `records` (the path of the list inside JSON documents, "Records"), `log_format`
+            ("combined", "common", "syslog", "rfc5424", "auditd"), `table` of a database, `partitions` (whether
+            folders called name=value are columns), `strict` (refuse a file with a bad record; None: with half of
+            them bad). An option that means nothing for the format is refused.
 
     Raises:
         SourceError: the source cannot be read or registered.
@@ -375,17 +398,20 @@ def open_source(
     book = Ledger(default_path() if ledger is None else os.fspath(ledger))
     is_path = isinstance(source, str | os.PathLike)
     if is_path:
-        location = sources.locate(source)  # type: ignore[arg-type]
+        location = _located(source, reading)
         identity, known_as = location.source, name or location.name
     else:
         if not name:
             raise UsageError("name", "is required for a data frame: the ledger knows it by that", hint='name="visits"')
         identity, known_as = f"frame:{name}", name
+        if reading:
+            rule = "means nothing for a data frame: it bears its types already"
+            raise UsageError(next(iter(reading)), rule, next(iter(reading.values())))
     registration = book.registration(identity)
     version, notice = book.version(identity), ""
     if registration is None or not is_path:
         made = (
-            sources.register(location, types=types or {}, expect=(*(unit or ()), *expect))
+            sources.register(location, types=types or {}, expect=(*(unit or ()), *expect), **reading)
             if is_path
             else sources.register_frame(source, name or "", types=types or {})
         )
@@ -396,8 +422,8 @@ def open_source(
             version = book.register(made, first=True)
             notice = f"registered {known_as}: {len(made.schema.columns)} columns, read whole, types stored"
         registration = book.registration(identity) or made
-    elif types:
-        _check_types(registration, types)
+    else:
+        sources.check_stored(registration, types=types or {}, **reading)
     dataset = Dataset(
         registration,
         book,
@@ -417,22 +443,22 @@ def open_source(
     return dataset
 
 
+def _located(source: Any, reading: Reading) -> Location:
+    """Where the source is; takes `format` out of the options, as it is part of that."""
+    from discreet.sources import Reading, locate
+
+    for name in reading:
+        if name not in Reading.__annotations__:
+            known = ", ".join(sorted(Reading.__annotations__))
+            raise UsageError("open", f"has no such option; those of reading are {known}", name)
+    format_ = reading.pop("format", None)
+    if reading.get("log_format") is not None:
+        format_ = format_ or "log"  # the name of a log tells nothing
+    return locate(source, format=format_, table=reading.get("table"))
+
+
 def _unit_texts(unit: object) -> tuple[str, ...]:
     texts = (unit,) if isinstance(unit, str) else tuple(unit) if isinstance(unit, Sequence) else ()
     if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
         raise UsageError("privacy unit", "must be a column name, or several with commas between", unit)
     return texts
-
-
-def _check_types(registration: Registration, types: Mapping[str, str]) -> None:
-    """Types are fixed at registration; saying them again is fine, changing them is not."""
-    from discreet.schema import parse_type
-
-    for column, name in types.items():
-        position = registration.schema.position(column)
-        if position is None:
-            raise UsageError("types", "names an unknown column", column)
-        stored = registration.schema.columns[position].type
-        if parse_type(name, thing=f"type of {column!r}") != stored:
-            hint = "register it anew under another ledger"
-            raise UsageError(f"type of {column!r}", f"was registered as {stored}", name, hint)

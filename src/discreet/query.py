@@ -29,6 +29,7 @@ __all__ = [
     "Scalar",
     "aggregates_in",
     "check_nodes",
+    "names_in",
     "names_in_query",
 ]
 
@@ -205,17 +206,18 @@ def aggregates_in(node: Node) -> Iterator[Aggregate]:
 def names_in_query(query: Query) -> tuple[str, ...]:
     """Every column a query names, as it is written there; each once."""
     nodes = [output.node for output in query.outputs] + [group.node for group in query.groups]
-    if query.where is not None:
-        nodes.append(query.where)
-    return tuple(dict.fromkeys(str(name) for node in nodes for name in _names_in(node)))
+    nodes += [node for node in (query.where, query.having) if node is not None]
+    nodes += [key.node for key in query.order]
+    return tuple(dict.fromkeys(str(name) for node in nodes for name in names_in(node)))
 
 
-def _names_in(node: Node) -> Iterator[Name]:
+def names_in(node: Node) -> Iterator[Name]:
+    """Every column an expression names, in order."""
     match node:
         case Name():
             yield node
         case Apply():
             for argument in node.arguments:
-                yield from _names_in(argument)
+                yield from names_in(argument)
         case Aggregate() if node.argument is not None:
-            yield from _names_in(node.argument)
+            yield from names_in(node.argument)

@@ -30,6 +30,7 @@ class Dialect(DuckDB):
     """DuckDB's syntax, with BigQuery's backticks, named arguments (`=>`) on aggregates, and order of NULL."""
 
     NULL_ORDERING = "nulls_are_small"  # BigQuery: first in ascending order, last in descending order
+    INDEX_OFFSET = 0  # the first element of a list is x[0], as in JSON paths
 
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS = ['"', "`"]  # noqa: RUF012 - sqlglot's own convention

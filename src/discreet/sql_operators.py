@@ -58,6 +58,20 @@ def _dot(node: exp.Expr, convert: Convert) -> Node:
     return Name((*left.parts, str(right.this)))
 
 
+def _index(node: exp.Expr, convert: Convert) -> Node:
+    """`events[0]`, or BigQuery's `events[OFFSET(0)]`: the element of a list, counted from 0, is a path too."""
+    only(node, "this", "expressions", "offset")
+    left, places = convert(node.this), node.expressions
+    place = places[0] if len(places) == 1 else None
+    if isinstance(place, exp.Anonymous) and str(place.this).upper() == "OFFSET" and len(place.expressions) == 1:
+        place = place.expressions[0]
+    if not isinstance(left, Name) or not isinstance(place, exp.Literal) or not str(place.this).isdecimal():
+        raise RefusedError(
+            "an index", "must be a whole number from 0 after a column or path", node.sql()[:60], "write events[0].name"
+        )
+    return Name((*left.parts[:-1], f"{left.parts[-1]}[{place.this}]"))
+
+
 def _literal(node: exp.Expr, convert: Convert) -> Node:
     if node.is_string:
         return Constant(str(node.this))
@@ -326,6 +340,7 @@ OPERATORS: dict[type[exp.Expr], Handler] = {
     exp.Paren: _paren,
     exp.Column: _column,
     exp.Dot: _dot,
+    exp.Bracket: _index,
     exp.Literal: _literal,
     exp.RawString: _raw_string,
     exp.Null: _null,

@@ -44,7 +44,6 @@ REFUSED_NODES: dict[type[exp.Expr], Refusal] = {
     exp.Array: ("a list", _NOT_SCALAR, "name one of its elements"),
     exp.Struct: ("a structure", _NOT_SCALAR, "name one of its fields"),
     exp.Tuple: ("a tuple", _NOT_SCALAR, "compare the columns one by one, with AND"),
-    exp.Bracket: ("an index", _NOT_SCALAR, 'name the element by its path: "events[0].name"'),
     exp.JSONExtract: ("->", _NOT_SCALAR, "name the field by its path: a.b"),
     exp.JSONExtractScalar: ("->>", _NOT_SCALAR, "name the field by its path: a.b"),
     exp.Lambda: ("a lambda", _NOT_SCALAR, "write the expression out"),

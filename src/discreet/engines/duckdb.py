@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from discreet.laplace.limbs import Int128Array
 from discreet.query import Scalar
 from discreet.relational import KeyTable, Result, Statement
 from discreet.schema import Registration
-from discreet.sources import attach, relation
+from discreet.sources import attach, fingerprint, is_read_in_place, relation
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,8 +26,6 @@ __all__ = ["DuckDBEngine"]
 # half of 64 bits: DuckDB hands 128-bit integers to NumPy as doubles, which would not be exact.
 _SHIFT = 2**126
 _HALF = 2**64
-
-_TEXT_FORMATS = frozenset(("csv", "jsonl"))
 
 _Limb = TypeVar("_Limb", np.int64, np.uint64)
 
@@ -68,11 +65,11 @@ class DuckDBEngine:
 
     def _run(self, connection: duckdb.DuckDBPyConnection, statement: Statement) -> tuple[Int128Array, ...]:
         attach(connection, self._registration, self._frame)
-        version = self._version()
+        version = fingerprint(self._registration)
         source = relation(self._registration, statement.columns)
         # Text is parsed once and kept in a table for this query, so that every step reads one snapshot; Parquet
         # and frames are read in place.
-        kept = "TABLE" if self._registration.format in _TEXT_FORMATS else "VIEW"
+        kept = "VIEW" if is_read_in_place(self._registration) else "TABLE"
         connection.execute(f"CREATE TEMP {kept} source AS {source}")
         for table in statement.keys:
             _load_keys(connection, table)
@@ -81,17 +78,10 @@ class DuckDBEngine:
         found: dict[int, Int128Array] = {}
         for result in statement.results:
             found.update(_totals(connection, result, statement.groups))
-        if self._version() != version:
+        if fingerprint(self._registration) != version:
             # The weights of one version bound nothing in another: what was read is not used.
             raise EngineError("source", "was changed while it was read; the query's cost stays spent")
         return tuple(found[i] for i in range(len(found)))
-
-    def _version(self) -> tuple[int, ...]:
-        """What tells one version of a file from another, for files that several steps read in place."""
-        if self._registration.format != "parquet":
-            return ()
-        status = Path(self._registration.reader["path"]).stat()
-        return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _load_keys(connection: duckdb.DuckDBPyConnection, table: KeyTable) -> None:

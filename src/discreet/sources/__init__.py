@@ -9,17 +9,23 @@ from __future__ import annotations
 
 from discreet.sources.inspection import Inspection
 from discreet.sources.location import Location, locate
-from discreet.sources.reading import attach, extended, relation
-from discreet.sources.registering import describe, inspect_source, register, register_frame
+from discreet.sources.options import Reading, read_options
+from discreet.sources.reading import attach, extended, fingerprint, is_read_in_place, relation
+from discreet.sources.registering import check_stored, describe, inspect_source, register, register_frame
 
 __all__ = [
     "Inspection",
     "Location",
+    "Reading",
     "attach",
+    "check_stored",
     "describe",
     "extended",
+    "fingerprint",
     "inspect_source",
+    "is_read_in_place",
     "locate",
+    "read_options",
     "register",
     "register_frame",
     "relation",

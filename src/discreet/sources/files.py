@@ -143,13 +143,6 @@ def _zstd(raw: IO[bytes], thing: str) -> Any:
         except ImportError:
             continue
     try:
-        import zstandard  # type: ignore[import-not-found, unused-ignore]
-
-        reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-        return _Damaged(reader, zstandard.ZstdError)
-    except ImportError:
-        pass
-    try:
         import pyarrow as pa
 
         return _Damaged(pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd"), pa.ArrowException)

@@ -20,6 +20,7 @@ _ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
+    ".log": "log",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".duckdb": "duckdb",
@@ -154,6 +155,7 @@ def _many(text: str, root: Path, pattern: str, format: str | None, name: str) ->
             found.setdefault(kind, set()).add(ending)
     if not paths:
         raise SourceError("source", "no file matches", text, hint="check the pattern")
+    said = format is not None
     if format is None:
         if not found:
             raise _unknown(text)
@@ -163,7 +165,8 @@ def _many(text: str, root: Path, pattern: str, format: str | None, name: str) ->
         format = next(iter(found))
     if format in _DATABASES:
         raise SourceError("source", "databases are read one at a time", text)
-    endings = found.get(format)
+    # A pattern with a format says which files are meant (access.log*); a folder may hold other things too.
+    endings = None if said and pattern != "**/*" else found.get(format)
     tabs = endings is not None and endings <= {".tsv", ".tab"}
     return Location(
         identity,

@@ -12,14 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import SourceError
+from discreet.errors import SourceError, UsageError
 from discreet.schema import INTEGER, TEXT, TIMESTAMPTZ, Column, Registration, Schema, Type
 from discreet.sources.cells import CellRules, finite, typed
 from discreet.sources.inference import infer
 from discreet.sources.inspection import Inspection, check_declared, judge_bad_records
 from discreet.sources.lines import LineFile, lines_sql, text_lines
 from discreet.sources.location import Location
-from discreet.sources.options import ReadOptions
+from discreet.sources.options import LOG_FORMATS, ReadOptions
 from discreet.sources.preparing import (
     add_partitions,
     create_view,
@@ -159,7 +159,9 @@ def inspect_log(connection: DuckDBPyConnection, location: Location, options: Rea
             have no year and the owner did not say it.
     """
     thing, view = location.thing, view_name(location.source)
-    assert options.log_format is not None  # noqa: S101 - check_format has seen to it
+    if options.log_format is None:
+        known = ", ".join(LOG_FORMATS)
+        raise UsageError("log_format", f"is required for a log: one of {known}", hint="log_format='combined'")
     form = _FORMS[options.log_format]
     reader: dict[str, Any] = {
         **location.to_reader(),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from discreet.errors import UsageError
 from discreet.schema import Kind, Type, parse_type
 from discreet.sources.documents import parse_records_path
 from discreet.sources.transcoding import known_encoding
 
-__all__ = ["LOG_FORMATS", "ReadOptions", "read_options"]
+__all__ = ["LOG_FORMATS", "ReadOptions", "Reading", "read_options"]
 
 LOG_FORMATS = ("combined", "common", "syslog", "rfc5424", "auditd")
 
@@ -92,9 +92,28 @@ class ReadOptions:
             if name not in _ALLOWED[format]:
                 fitting = " and ".join(_SHOWN[other] for other, names in _ALLOWED.items() if name in names)
                 raise UsageError(name, f"means nothing for {_SHOWN[format]}; it is for {fitting}", value)
-        if format == "log" and self.log_format is None:
-            known = ", ".join(LOG_FORMATS)
-            raise UsageError("log_format", f"is required for a log: one of {known}", hint="log_format='combined'")
+
+
+class Reading(TypedDict, total=False):
+    """The options of reading that an owner may name when a source is opened; of `ReadOptions`, and `format`."""
+
+    format: str | None
+    header: bool | None
+    names: Sequence[str] | None
+    delimiter: str | None
+    quote: str | None
+    escape: str | None
+    null_values: Sequence[str] | None
+    decimal: str | None
+    thousands: str | None
+    timezone: str | None
+    year: int | None
+    encoding: str | None
+    records: str | None
+    log_format: str | None
+    table: str | None
+    partitions: bool | None
+    strict: bool | None
 
 
 def read_options(

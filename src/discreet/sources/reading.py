@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.errors import SourceError
 from discreet.schema import Registration
 from discreet.sources.delimited_rows import attach_delimited, select_delimited
+from discreet.sources.files import source_files
 from discreet.sources.frames import lend, select_frame
 from discreet.sources.json_lines import attach_json, below, select_json
 from discreet.sources.logs import attach_log, select_log
@@ -16,7 +18,7 @@ from discreet.sources.parquet import attach_parquet, select_parquet
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["attach", "extended", "relation"]
+__all__ = ["attach", "extended", "fingerprint", "is_read_in_place", "relation"]
 
 
 def relation(registration: Registration, columns: Collection[int] | None = None) -> str:
@@ -50,7 +52,37 @@ def attach(connection: DuckDBPyConnection, registration: Registration, frame: ob
             raise SourceError(registration.source, "is a data frame and must be given")
         lend(connection, registration, frame)
         return
-    _handlers(registration)[0](connection, registration)
+    failed = False
+    try:
+        _handlers(registration)[0](connection, registration)
+    except SourceError:
+        if registration.reader["pattern"] is None:
+            raise
+        failed = True
+    if failed:
+        # Names of single files may be private (``user=ann/log.csv``), so the error does not show which it was.
+        rule = "its folder is gone, or one of its files is damaged or cannot be read"
+        raise SourceError(registration.source, rule, hint="register it again, or put it back")
+
+
+def is_read_in_place(registration: Registration) -> bool:
+    """Whether each reading of the relation reads the files again, rather than takes texts apart again."""
+    return registration.format in ("parquet", "frame", "duckdb")
+
+
+def fingerprint(registration: Registration) -> tuple[tuple[str, int, int, int, int], ...]:
+    """What tells one version of the files from another, where several steps read them in place.
+
+    Raises:
+        OSError: if one is gone.
+    """
+    if registration.format == "frame" or not is_read_in_place(registration):
+        return ()
+    found = []
+    for file in source_files(registration.reader):
+        status = Path(file.path).stat()
+        found.append((file.path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(found)
 
 
 def _handlers(registration: Registration) -> tuple[Callable[..., None], Callable[..., str]]:

@@ -19,7 +19,7 @@ from discreet.sources.logs import inspect_log
 from discreet.sources.options import read_options
 from discreet.sources.parquet import inspect_parquet
 
-__all__ = ["describe", "inspect_source", "register", "register_frame"]
+__all__ = ["check_stored", "describe", "inspect_source", "register", "register_frame"]
 
 _INSPECT = {"csv": inspect_delimited, "jsonl": inspect_json, "log": inspect_log, "parquet": inspect_parquet}
 
@@ -74,6 +74,43 @@ def register_frame(frame: object, name: str, *, types: Mapping[str, str] | None 
         raise UsageError("name", "must not be empty: the budget of the frame is found by it", name)
     with connect() as connection:
         return inspect_frame(connection, frame, name, frame_types(dict(types or {})))[0]
+
+
+def check_stored(registration: Registration, **options: Any) -> None:
+    """Refuse options of a later opening that say something else than what is stored.
+
+    Args:
+        registration: as stored.
+        **options: as of `register`.
+
+    Raises:
+        UsageError: naming both, or as `register`.
+    """
+    asked = read_options(**options)
+    asked.check_format(registration.format)
+    stored = registration.reader.get("options", {})
+    for name, value in asked.given.items():
+        known = stored[name] if name in stored else registration.reader.get(name)
+        if name == "names":
+            known = [column.name for column in registration.schema.columns[: len(value)]]
+        if known != value:
+            was = "without it" if known is None else f"with {_shown(known)}"
+            hint = "leave it out, or register it anew under another ledger"
+            raise UsageError(name, f"was registered {was}; how a source is read is fixed then", _shown(value), hint)
+    for column, type_ in asked.types.items():
+        position = registration.schema.position(column)
+        if position is None:
+            raise UsageError("types", "names an unknown column", column)
+        known_type = registration.schema.columns[position].type
+        if type_ != known_type:
+            hint = "register it anew under another ledger"
+            raise UsageError(f"type of {column!r}", f"was registered as {known_type}", str(type_), hint)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(str(part) for part in value) or "$"
+    return str(value)
 
 
 def describe(registration: Registration) -> list[str]:
