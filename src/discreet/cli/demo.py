@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import tempfile
 from pathlib import Path
@@ -76,8 +75,8 @@ def _example() -> Path:
 
 def _shown(path: Path) -> str:
     """As one would type it: from the current folder, if it lies below it."""
-    here = Path(os.path.realpath(os.curdir))
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    near = Path("examples") / _NAME
+    return str(near) if near.is_file() and near.samefile(path) else str(path)
 
 
 def _sandwich(answer: Answer) -> list[str]:
