@@ -127,7 +127,7 @@ class Answer:
     def __str__(self) -> str:
         from discreet.formats import as_table
 
-        return as_table(self)
+        return as_table(self).rstrip("\n")
 
     def __repr__(self) -> str:
         names = ", ".join(column.name for column in self.columns)

@@ -115,7 +115,7 @@ class Estimate:
     def __str__(self) -> str:
         from discreet.formats import render_table
 
-        return render_table(*self.cells())
+        return render_table(*self.cells()).rstrip("\n")
 
 
 def _sizes(by_size: dict[int, float]) -> str:

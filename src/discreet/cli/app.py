@@ -16,6 +16,7 @@ import typer
 from discreet import __version__
 from discreet.cli import options as o
 from discreet.cli.faults import run
+from discreet.errors import UsageError
 
 __all__ = ["app", "main"]
 
@@ -140,14 +141,22 @@ def estimate(
 
 @app.command()
 def budget(
-    source: o.Source,
+    words: o.BudgetWords,
+    total: o.RaisedBudget = None,
     ledger: o.LedgerPath = None,
     format: o.ListFormat = "table",
 ) -> None:
-    """Show a source's budget: total, spent, left, and every query so far."""
-    from discreet.cli.budget import show_budget
+    """Show a source's budget: total, spent, left, and every query so far. Or raise it."""
+    from discreet.cli.budget import raise_budget, show_budget
 
-    show_budget(source, ledger=ledger, format=format)
+    match words:
+        case ["raise", source]:
+            raise_budget(source, total, ledger=ledger)
+        case [source] if total is None:
+            show_budget(source, ledger=ledger, format=format)
+        case _:
+            example = "discreet budget SOURCE, or discreet budget raise SOURCE --budget 5"
+            raise UsageError("budget", "takes one source", " ".join(words), example)
 
 
 @app.command()

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.arguments import choose
 from discreet.cli.output import write_stdout
-from discreet.cli.talk import show_loss
+from discreet.cli.talk import say, show_loss
 from discreet.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
     from discreet.ledger import Balance, Budget, Entry, Ledger
 
-__all__ = ["FORMATS", "show_budget"]
+__all__ = ["FORMATS", "raise_budget", "show_budget"]
 
 FORMATS = ("table", "json", "csv")
 
@@ -27,18 +30,9 @@ def show_budget(source: str, *, ledger: str | None, format: str) -> None:
         UsageError: the ledger knows no such source.
         LedgerError: there is no ledger, or it cannot be read.
     """
-    from discreet.ledger import Ledger, default_path
-
     choose("--format", format, FORMATS)
-    path = default_path() if ledger is None else Path(ledger).expanduser()
-    if not path.exists():
-        # Looking must not make an empty ledger.
-        raise LedgerError(f"the ledger {path}", "does not exist", hint="name another with --ledger or DISCREET_LEDGER")
-    with Ledger(path) as book:
-        identity = _identity(book, source)
+    with _known(source, ledger) as (book, identity):
         budget, balance, history = book.budget(identity), book.balance(identity), book.history(identity)
-    if not history:
-        raise UsageError("source", "is not in this ledger", source, "ask a first query with --budget")
     if format == "json":
         write_stdout(
             json.dumps(_document(identity, budget, balance, history), indent=2, ensure_ascii=False) + "\n",
@@ -48,6 +42,45 @@ def show_budget(source: str, *, ledger: str | None, format: str) -> None:
         write_stdout(_csv(history), machine=True)
     else:
         write_stdout(_table(identity, budget, balance, history))
+
+
+def raise_budget(source: str, total: str | None, *, ledger: str | None) -> None:
+    """Give a source a higher total: the owner's act, which becomes an entry of its own.
+
+    Raises:
+        UsageError: no number, a total below the one in force, or a source without a budget.
+        LedgerError: as `show_budget`.
+    """
+    from discreet.exact import parse_epsilon
+    from discreet.privacy import PrivacyLoss
+
+    if total is None:
+        raise UsageError(
+            "--budget", "is required: the new total epsilon", hint=f"discreet budget raise {source} --budget 5"
+        )
+    epsilon = parse_epsilon(total, name="budget")
+    with _known(source, ledger) as (book, identity):
+        old = book.budget(identity)
+        delta = old.total.delta if old is not None else Fraction(0)
+        book.raise_budget(identity, PrivacyLoss(epsilon, delta))
+        balance = book.balance(identity)
+    if balance is not None:
+        say(f"raised; total: {show_loss(balance.total)}; left: {show_loss(balance.left)}")
+
+
+@contextlib.contextmanager
+def _known(source: str, ledger: str | None) -> Iterator[tuple[Ledger, str]]:
+    """The ledger, and what it calls the source. Looking must not make an empty ledger."""
+    from discreet.ledger import Ledger, default_path
+
+    path = default_path() if ledger is None else Path(ledger).expanduser()
+    if not path.exists():
+        raise LedgerError(f"the ledger {path}", "does not exist", hint="name another with --ledger or DISCREET_LEDGER")
+    with Ledger(path) as book:
+        identity = _identity(book, source)
+        if not book.version(identity) and book.budget(identity) is None:
+            raise UsageError("source", "is not in this ledger", source, "ask a first query with --budget")
+        yield book, identity
 
 
 def _identity(book: Ledger, source: str) -> str:

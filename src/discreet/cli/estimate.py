@@ -58,4 +58,4 @@ def _rendered(found: Estimate, format: str) -> str:
             return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         case "markdown":
             return render_markdown(*found.cells())
-    return str(found)
+    return f"{found}\n"

@@ -12,6 +12,7 @@ import typer
 __all__ = [
     "Bounds",
     "Budget",
+    "BudgetWords",
     "Confidence",
     "Delta",
     "Epsilon",
@@ -23,6 +24,7 @@ __all__ = [
     "MaxContributions",
     "MaxGroups",
     "Output",
+    "RaisedBudget",
     "Report",
     "RowLevel",
     "Scale",
@@ -123,6 +125,14 @@ Types = Annotated[
         metavar="NAME=TYPE",
         help="At the first use: the type of a column, if it is to be another than the one found. Repeatable.",
     ),
+]
+BudgetWords = Annotated[
+    list[str],
+    typer.Argument(metavar="[raise] SOURCE", help='The source; "raise" before it gives it a higher total.'),
+]
+RaisedBudget = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="NUMBER", help="With raise: the new total epsilon, above the old one."),
 ]
 Confidence = Annotated[
     str,
