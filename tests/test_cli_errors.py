@@ -12,7 +12,7 @@ import pytest
 
 import discreet as library
 from discreet.dataset import Dataset
-from discreet.engines.duckdb import DuckDBEngine
+from discreet.engines.duckdb import DuckDBSession
 from discreet.ledger import Ledger
 
 COUNT = "SELECT COUNT(*) AS n FROM data"
@@ -303,10 +303,10 @@ def test_keys_files_that_cannot_be_read_exit_1(discreet, visits, tmp_path):
 
 
 def test_an_engine_that_fails_exits_1_and_stays_charged(discreet, visits, monkeypatch):
-    def fail(self, connection, statement):
+    def fail(self, statement):
         raise duckdb.ConversionException("Could not convert string 'ann' to INT32")
 
-    monkeypatch.setattr(DuckDBEngine, "_run", fail)
+    monkeypatch.setattr(DuckDBSession, "_read_totals", fail)
     done = discreet("query", str(visits), COUNT, *ROWS, *PAY)
     assert done.code == 1
     assert "its cost stays spent" in done.error()

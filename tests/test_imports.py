@@ -41,7 +41,7 @@ binding_numbers
 binding
 formulas  keys
 grid
-sensitivity
+sensitivity  selection
 plan
 measurements  clauses  grouping
 aggregates
@@ -51,6 +51,7 @@ row_rendering_text  row_rendering_time
 row_rendering
 rendering
 relational
+relational_selection
 engines  engines.duckdb_connection  engines.engine
 sources
 key_files  engines.duckdb

@@ -13,6 +13,7 @@ from discreet.exact import decimal_text
 from discreet.plan import Measurement, Plan, PlannedOutput
 from discreet.privacy import RELATION, PrivacyLoss
 from discreet.query import Scalar
+from discreet.selection import Selection
 
 __all__ = ["Answer", "AnswerColumn", "Value", "describe_measurement", "plain"]
 
@@ -172,8 +173,36 @@ _WORDS = {
 }
 
 
-def details_of(plan: Plan) -> dict[str, Any]:
-    """A plan as plain JSON values, for reports and the ledger."""
+def describe_selection(selection: Selection, released: int | None) -> dict[str, Any]:
+    """How groups are chosen, as plain JSON values, with what the threshold comes from and how to lower it."""
+    drivers = (
+        f"a group is shown if its noisy number of units is at least {selection.threshold}; that comes from noise of "
+        f"scale {decimal_text(selection.scale)} (max_groups_contributed {selection.limit} / epsilon "
+        f"{decimal_text(selection.epsilon)}) and delta {decimal_text(selection.delta, digits=30)}"
+    )
+    if selection.minimum > 1:
+        drivers += f", and from min_privacy_units_per_group {selection.minimum}"
+    return {
+        "strategy": "LAPLACE_THRESHOLD",
+        "threshold": selection.threshold,
+        "scale": str(selection.scale),
+        "epsilon": str(selection.epsilon),
+        "delta": decimal_text(selection.delta, digits=30),
+        "max_groups_contributed": selection.limit,
+        "min_privacy_units_per_group": selection.minimum,
+        "why": drivers,
+        "more_groups": "list the keys (--keys), lower max_groups_contributed, or raise epsilon or delta",
+        "released_groups": released,
+    }
+
+
+def details_of(plan: Plan, released: int | None = None) -> dict[str, Any]:
+    """A plan as plain JSON values, for reports and the ledger.
+
+    Args:
+        plan: the query's.
+        released: how many groups were chosen, once they are.
+    """
     from discreet.expressions import Field
 
     described = []
@@ -194,6 +223,7 @@ def details_of(plan: Plan) -> dict[str, Any]:
             {"names": [plan.keys[column].name for column in keys.columns], "listed": len(keys.rows)}
             for keys in plan.key_lists
         ],
+        "group_selection": None if plan.selection is None else describe_selection(plan.selection, released),
         "statistics": [_statistic(output) for output in plan.outputs if output.function != "key"],
         "measurements": described,
         "digest": plan.digest,

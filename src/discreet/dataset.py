@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet.bounds import parse_bounds
-from discreet.errors import RefusedError, UsageError
+from discreet.errors import UsageError
 from discreet.exact import (
     parse_confidence,
     parse_delta,
@@ -20,7 +20,7 @@ from discreet.exact import (
 from discreet.ledger import Balance, Entry, Ledger, default_path
 from discreet.plan import Plan, Request
 from discreet.planning import make_plan
-from discreet.privacy import PrivacyLoss
+from discreet.privacy import parse_budget
 from discreet.query import Name, Node, Options, Query, names_in, names_in_query
 from discreet.schema import Registration
 from discreet.sql import parse, parse_expression
@@ -95,7 +95,8 @@ class Dataset:
         Args:
             sql: a SELECT over this one table, which is called ``data`` or by its file's name.
             epsilon: the whole cost of the query, unless its OPTIONS say it.
-            delta: not used yet: 0.
+            delta: for groups chosen from the data, where no keys are listed: the chance that the promise fails,
+                such as 1e-6. Part of the cost; not spent where all keys are public.
             keys: for each grouping column or alias, the list of its public values; None is the missing key. A
                 tuple of names lists combinations: ``{("a", "b"): [(1, "x"), (2, "y")]}``, and so does a pandas,
                 Polars or Arrow table with one column a grouping column. What is listed must be public.
@@ -183,15 +184,16 @@ class Dataset:
         if loss is None:
             raise UsageError("epsilon", "is required: it says how much privacy the query costs", hint="0.5 is usual")
         allowed = _one_of("delta", delta, options.delta)
-        if allowed is not None and parse_delta(allowed) > 0:
-            raise RefusedError("delta", "is for groups chosen from the data, which are not available yet")
         rows = _one_of("max_contributions", max_contributions, options.max_contributions)
         groups = _one_of("max_groups_contributed", max_groups_contributed, options.max_groups_contributed)
         request = Request(
             epsilon=parse_epsilon(loss),
+            delta=Fraction(0) if allowed is None else parse_delta(allowed),
             unit=self._unit_nodes(options),
             max_contributions=self._limit("max_contributions", rows),
             max_groups_contributed=self._limit("max_groups_contributed", groups),
+            min_privacy_units_per_group=_whole("min_privacy_units_per_group", options.min_privacy_units_per_group),
+            group_selection_strategy=_strategy(options.group_selection_strategy),
             keys=_keys(keys),
             bounds={
                 name: parse_bounds(value, f"bounds of {name!r}") for name, value in _mapping("bounds", bounds).items()
@@ -209,14 +211,14 @@ class Dataset:
         return self._ledger.history(self.registration.source)
 
     def set_budget(self, total: object) -> None:
-        """Set the source's total epsilon, for good, for this privacy unit.
+        """Set the source's total epsilon, or a pair (epsilon, delta), for good, for this privacy unit.
 
         Raises:
             UsageError: another total or another unit is in force.
         """
         if not self._row_level and self._unit is None:
             raise UsageError("budget", "belongs to a privacy unit", hint="say --unit COLUMN, or --row-level")
-        loss = PrivacyLoss(parse_epsilon(total, name="budget"))
+        loss = parse_budget(total)
         self._ledger.set_budget(self.registration.source, loss, unit=self.unit_text())
 
     def unit_text(self) -> str:
@@ -308,6 +310,22 @@ def _one_of(name: str, argument: object, written: str | None) -> object:
     return argument
 
 
+def _whole(name: str, written: str | None) -> int | None:
+    return None if written is None else parse_positive_integer(name, written)
+
+
+_STRATEGIES = ("PUBLIC_GROUPS", "LAPLACE_THRESHOLD")
+
+
+def _strategy(written: str | None) -> str | None:
+    if written is None:
+        return None
+    strategy = written.strip('"').upper()
+    if strategy not in _STRATEGIES:
+        raise UsageError("group_selection_strategy", f"must be {' or '.join(_STRATEGIES)}", written)
+    return strategy
+
+
 def _keys(value: object) -> Mapping[str | tuple[str, ...], object]:
     """Listed keys by the name of their grouping column, or combinations by the names of several."""
     from discreet.key_files import is_frame, keys_of_frame
@@ -364,7 +382,7 @@ def open_source(
         row_level: instead, each row is its own unit.
         max_contributions: how many rows one unit may weigh, over all groups.
         max_groups_contributed: how many groups one unit may weigh in COUNT(DISTINCT unit).
-        budget: the source's total epsilon; sets it for good the first time.
+        budget: the source's total epsilon, or a pair (epsilon, delta); sets it for good the first time.
         ledger: the ledger's file; None for DISCREET_LEDGER, else the user's state folder.
         name: what a data frame is called (required for one).
         types: for columns whose type is to be another than the one found, its name.
@@ -391,7 +409,7 @@ def open_source(
     unit = None if privacy_unit is None else _unit_texts(privacy_unit)
     # What can be told before the source is registered is told now: a slip of the pen leaves no trace.
     if budget is not None:
-        parse_epsilon(budget, name="budget")
+        parse_budget(budget)
     for limit, value in (("max_contributions", max_contributions), ("max_groups_contributed", max_groups_contributed)):
         if value is not None:
             parse_positive_integer(limit, value)

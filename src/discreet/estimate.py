@@ -51,7 +51,7 @@ class Estimate:
         cost: what the query will cost, whole.
         left: what would be left of the budget; None while there is no budget.
         confidence: of the half-widths.
-        groups: how many groups the answer will have.
+        groups: how many groups there will be; None where they are chosen from the data.
         statistics: one a statistic.
         details: the plan in plain values.
     """
@@ -59,7 +59,7 @@ class Estimate:
     cost: PrivacyLoss
     left: PrivacyLoss | None
     confidence: Fraction
-    groups: int
+    groups: int | None
     statistics: tuple[Expected, ...]
     details: dict[str, Any] = field(repr=False)
 
@@ -135,8 +135,9 @@ def estimate(plan: Plan, left: PrivacyLoss | None, confidence: Fraction) -> Esti
     after = None
     if left is not None:
         after = PrivacyLoss(left.epsilon - plan.loss.epsilon, left.delta - plan.loss.delta)
+    groups = plan.groups if plan.selection is None else None
     statistics = tuple(_expected(o, plan, confidence) for o in plan.outputs if o.function != "key")
-    return Estimate(plan.loss, after, confidence, plan.groups, statistics, details_of(plan))
+    return Estimate(plan.loss, after, confidence, groups, statistics, details_of(plan))
 
 
 def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expected:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from discreet.binding import bind_groupable
@@ -14,20 +15,39 @@ from discreet.plan import KeyColumn, KeyList, Request
 from discreet.query import Query, Scalar
 from discreet.schema import Schema
 
-__all__ = ["plan_groups"]
+__all__ = ["Groups", "plan_groups"]
 
 
-def plan_groups(
-    query: Query, request: Request, schema: Schema, aliases: Sequence[str]
-) -> tuple[tuple[KeyColumn, ...], tuple[KeyList, ...]]:
-    """The grouping columns, and the lists of their public keys, in the order of the columns.
+@dataclass(frozen=True)
+class Groups:
+    """The groups of a query.
+
+    Attributes:
+        columns: the grouping columns.
+        lists: their public keys.
+        chosen: whether the groups are chosen from the data, among those that the lists allow.
+    """
+
+    columns: tuple[KeyColumn, ...]
+    lists: tuple[KeyList, ...]
+    chosen: bool
+
+    @property
+    def number(self) -> int | None:
+        """How many groups there are; None where that is not known before they are chosen."""
+        return None if self.chosen else prod(len(keys.rows) for keys in self.lists)
+
+
+def plan_groups(query: Query, request: Request, schema: Schema, aliases: Sequence[str]) -> Groups:
+    """The grouping columns, the lists of their public keys in the order of the columns, and whether the groups are
+    to be chosen from the data.
 
     A list may be of one column's keys or of combinations; what is listed apart is multiplied. An expression that
-    can only have a few values, which everybody knows, needs no list.
+    can only have a few values, which everybody knows, needs no list. Where groups are chosen, lists restrict them.
 
     Raises:
         UsageError: keys that are not valid, or that name no grouping column.
-        RefusedError: a grouping column without public keys.
+        RefusedError: a grouping column without public keys, and no delta to choose groups with.
     """
     columns: list[KeyColumn] = []
     for group in query.groups:
@@ -49,17 +69,34 @@ def plan_groups(
             rows = cast_rows(values, types, [columns[place].name for place in places])
         lists[min(places)] = KeyList(places, rows)
     known = {place for found in lists.values() for place in found.columns}
-    for place, column in enumerate(columns):
-        if place not in known:
-            domain = public_domain(column.expression)
-            if domain is None:
-                raise _unknown_keys(column)
+    domains = {place: public_domain(column.expression) for place, column in enumerate(columns) if place not in known}
+    chosen = _are_chosen(columns, domains, request)
+    for place, domain in domains.items():
+        if domain is not None and not chosen:
             lists[place] = KeyList((place,), tuple((value,) for value in domain))
     ordered = tuple(lists[place] for place in sorted(lists))
     groups = prod(len(keys.rows) for keys in ordered)
     if groups > MOST_KEYS:
         raise UsageError("keys", f"of all grouping columns must multiply to at most {MOST_KEYS} groups", groups)
-    return tuple(columns), ordered
+    return Groups(tuple(columns), ordered, chosen)
+
+
+def _are_chosen(
+    columns: Sequence[KeyColumn], domains: Mapping[int, tuple[Scalar, ...] | None], request: Request
+) -> bool:
+    """Whether the groups are chosen from the data; `domains` are those of the columns without a list."""
+    strategy, minimum = request.group_selection_strategy, request.min_privacy_units_per_group
+    unknown = [columns[place] for place, domain in domains.items() if domain is None]
+    if strategy == "LAPLACE_THRESHOLD" and not domains:
+        rule = "chooses groups from the data, but here all keys are public" if columns else "needs a GROUP BY"
+        raise UsageError("group_selection_strategy LAPLACE_THRESHOLD", rule, hint="leave it out")
+    chosen = bool(unknown) or strategy == "LAPLACE_THRESHOLD"
+    if chosen and (strategy == "PUBLIC_GROUPS" or request.delta == 0):
+        raise _unknown_keys((unknown or list(columns))[0], request)
+    if minimum is not None and not chosen:
+        rule = "is for groups chosen from the data; here all groups are public, and each is shown"
+        raise UsageError("min_privacy_units_per_group", rule, minimum, "leave it out")
+    return chosen
 
 
 def _place(name: str, columns: Sequence[KeyColumn], schema: Schema) -> int:
@@ -75,10 +112,12 @@ def _place(name: str, columns: Sequence[KeyColumn], schema: Schema) -> int:
     raise UsageError("keys", f"must name a grouping column; this query groups by {grouped}", name)
 
 
-def _unknown_keys(column: KeyColumn) -> RefusedError:
+def _unknown_keys(column: KeyColumn, request: Request) -> RefusedError:
+    third = "let groups with enough people be chosen from the data, for a small chance of failure: --delta 1e-6"
+    if request.group_selection_strategy == "PUBLIC_GROUPS":
+        third += " and group_selection_strategy LAPLACE_THRESHOLD, or none"
     return RefusedError(
         f"GROUP BY {column.name}",
         "has no public list of keys, and a key that only one person has would give that person away",
-        hint=f"(1) list the keys: --keys {column.name}=A,B,C; (2) put them into a file: --keys-file FILE; (3) groups "
-        "chosen from the data with a delta are not available yet",
+        hint=f"(1) list the keys: --keys {column.name}=A,B,C; (2) put them into a file: --keys-file FILE; (3) {third}",
     )

@@ -28,7 +28,7 @@ class Measurements:
         unit: Unit,
         rows: int,
         pairs: int,
-        groups: int,
+        groups: int | None,
         request: Request,
         aliases: tuple[str, ...],
     ) -> None:
@@ -78,7 +78,7 @@ class Measurements:
 
     def unit_count(self, share: Fraction) -> int:
         # Where a unit can touch no more groups than the limit, its weight is never cut (`of_unit_count`).
-        weight = 1 if self.pairs >= self.groups else sensitivity.row_weight(row_level=False)
+        weight = 1 if self.groups is not None and self.pairs >= self.groups else sensitivity.row_weight(row_level=False)
         bound = sensitivity.of_unit_count(self.pairs, weight)
         return self.add(Measurement("unit_count", None, None, weight, self.pairs, bound), share)
 

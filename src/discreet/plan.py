@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -21,6 +21,7 @@ from discreet.grid import Grid
 from discreet.privacy import RELATION, PrivacyLoss
 from discreet.query import Bounds, Node, Scalar
 from discreet.schema import Registration
+from discreet.selection import Selection
 
 __all__ = ["KeyColumn", "KeyList", "Measurement", "Ordering", "Plan", "PlannedOutput", "Request", "Unit"]
 
@@ -51,6 +52,8 @@ class Request:
         max_contributions: the rows one unit may weigh, over all groups; None at row level.
         max_groups_contributed: the groups one unit may weigh in COUNT(DISTINCT unit); None for the smaller of
             `max_contributions` and the number of keys.
+        min_privacy_units_per_group: how many units a group chosen from the data must have at the least.
+        group_selection_strategy: "PUBLIC_GROUPS", "LAPLACE_THRESHOLD", or None for what the keys need.
         keys: for each grouping column or alias, its public values; or for a tuple of them, their public
             combinations. What is listed apart is multiplied.
         bounds: for columns or aliases, their declared bounds.
@@ -61,6 +64,8 @@ class Request:
     max_contributions: int | None = None
     max_groups_contributed: int | None = None
     delta: Fraction = Fraction(0)
+    min_privacy_units_per_group: int | None = None
+    group_selection_strategy: str | None = None
     keys: Mapping[str | tuple[str, ...], object] = field(default_factory=dict)
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
@@ -189,6 +194,9 @@ class Plan:
     """Everything about a query that is decided before the data is read.
 
     `having`, `order`, `limit` and `offset` choose and sort groups by their noisy values and public keys.
+
+    With a `selection` the groups are chosen from the data first. The key lists then restrict them, and the rest of the
+    plan is carried out by `with_groups`.
     """
 
     registration: Registration
@@ -202,6 +210,7 @@ class Plan:
     outputs: tuple[PlannedOutput, ...]
     loss: PrivacyLoss
     text: str
+    selection: Selection | None = None
     having: PlannedOutput | None = None
     order: tuple[Ordering, ...] = ()
     limit: int | None = None
@@ -209,12 +218,19 @@ class Plan:
 
     @property
     def groups(self) -> int:
-        """How many groups there are: the product of the key lists' sizes; 1 without groups."""
+        """How many groups there are: the product of the key lists' sizes; 1 without groups. (Where groups are still
+        to be chosen, nobody knows yet.)"""
         return prod(len(keys.rows) for keys in self.key_lists)
+
+    def with_groups(self, rows: Sequence[tuple[Scalar, ...]]) -> Plan:
+        """The plan once its groups are chosen: they are public from then on."""
+        return replace(self, selection=None, key_lists=(KeyList(tuple(range(len(self.keys))), tuple(rows)),))
 
     def group_keys(self) -> tuple[tuple[Scalar, ...], ...]:
         """For each grouping column, its value in each group: lists in row-major order, the last one fastest."""
         found: dict[int, tuple[Scalar, ...]] = {}
+        if self.groups == 0:
+            return ((),) * len(self.keys)
         inner = self.groups
         for keys in self.key_lists:
             inner //= len(keys.rows)
@@ -235,6 +251,7 @@ class Plan:
             "where": canonical(self.where),
             "keys": [[k.name, canonical(k.expression)] for k in self.keys],
             "key_lists": [[k.columns, [[_key_text(v) for v in row] for row in k.rows]] for k in self.key_lists],
+            "selection": self.selection and self.selection.canonical(),
             "measurements": [m.canonical() for m in self.measurements],
             "outputs": [output.canonical() for output in self.outputs],
             "having": self.having and self.having.canonical(),
@@ -248,7 +265,7 @@ class Plan:
     def limits(self) -> dict[str, Any]:
         """The limits in force, as plain values for the ledger and the report."""
         limits: dict[str, Any] = {"max_contributions": self.max_contributions}
-        if any(m.statistic == "unit_count" for m in self.measurements):
+        if self.selection is not None or any(m.statistic == "unit_count" for m in self.measurements):
             limits["max_groups_contributed"] = self.max_groups_contributed
         return limits
 

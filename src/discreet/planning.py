@@ -6,7 +6,7 @@ It sees the query, the stored schema and the request; it cannot see the data. A 
 from __future__ import annotations
 
 import dataclasses
-from math import prod
+from fractions import Fraction
 
 from discreet.aggregates import centred_arguments, plan_aggregate
 from discreet.binding import bind_condition, bind_groupable, resolved
@@ -20,6 +20,7 @@ from discreet.privacy import PrivacyLoss, split
 from discreet.query import Aggregate, Node, Output, Query, aggregates_in
 from discreet.query_text import node_text
 from discreet.schema import Registration, Schema
+from discreet.selection import Selection, margin
 from discreet.sql_expressions import default_name
 
 __all__ = ["make_plan", "unit_of"]
@@ -38,20 +39,23 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
     schema = registration.schema
     aliases = ("data", query.relation)
     unit = unit_of(request.unit, schema)
-    keys, key_lists = plan_groups(query, request, schema, aliases)
-    groups = prod(len(listed.rows) for listed in key_lists)
-    rows, pairs = _limits(request, unit, groups)
-    builder = Measurements(schema, unit, rows, pairs, groups, request, aliases)
-    clauses = _clauses(query, keys, builder)
-    outputs = _outputs(query, keys, clauses)
+    groups = plan_groups(query, request, schema, aliases)
+    rows, pairs = _limits(request, unit, groups.number)
+    builder = Measurements(schema, unit, rows, pairs, groups.number, request, aliases)
+    clauses = _clauses(query, groups.columns, builder)
+    outputs = _outputs(query, groups.columns, clauses)
     having, order = clauses.having(query.having), clauses.order(query.order)
     where = bind_condition(query.where, schema, aliases) if query.where is not None else None
-    shares = split(request.epsilon, [share for _, share in builder.found.values()])
+    # Choosing the groups takes one share more.
+    of_selection = [Fraction(1)] if groups.chosen else []
+    shares = split(request.epsilon, [*of_selection, *(share for _, share in builder.found.values())])
+    selection = _selection(request, pairs, shares[0]) if groups.chosen else None
+    shares = shares[len(of_selection) :]
     measurements = tuple(
         dataclasses.replace(m, epsilon=share) for (m, _), share in zip(builder.found.values(), shares, strict=True)
     )
-    for measurement in measurements:
-        if measurement.scale > LARGEST_SCALE:
+    for scale in (*(m.scale for m in measurements), *((selection.scale,) if selection else ())):
+        if scale > LARGEST_SCALE:
             raise RefusedError(
                 "noise",
                 "would be too large to be of any use",
@@ -63,12 +67,14 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
         max_contributions=rows,
         max_groups_contributed=pairs,
         where=where,
-        keys=keys,
-        key_lists=key_lists,
+        keys=groups.columns,
+        key_lists=groups.lists,
         measurements=measurements,
         outputs=outputs,
-        loss=PrivacyLoss(request.epsilon, request.delta),
+        # A delta is spent on choosing groups, and on nothing else.
+        loss=PrivacyLoss(request.epsilon, request.delta if groups.chosen else Fraction(0)),
         text=query.text,
+        selection=selection,
         having=having,
         order=order,
         limit=query.limit,
@@ -102,7 +108,12 @@ def _unit_text(expression: Expression) -> str:
     return f"{operator.upper()}({inner})"
 
 
-def _limits(request: Request, unit: Unit, groups: int) -> tuple[int, int]:
+def _selection(request: Request, limit: int, epsilon: Fraction) -> Selection:
+    minimum = request.min_privacy_units_per_group or 1
+    return Selection(limit, epsilon, request.delta, minimum, margin(epsilon, limit, request.delta))
+
+
+def _limits(request: Request, unit: Unit, groups: int | None) -> tuple[int, int]:
     """C and G. At row level both are 1: a row stands in one group."""
     if unit.row_level:
         for name in ("max_contributions", "max_groups_contributed"):
@@ -117,9 +128,9 @@ def _limits(request: Request, unit: Unit, groups: int) -> tuple[int, int]:
             hint="for a log with usually under 20 rows a person: --max-contributions 20",
         )
     rows = request.max_contributions
-    pairs = min(rows, groups) if request.max_groups_contributed is None else request.max_groups_contributed
+    pairs = rows if request.max_groups_contributed is None else request.max_groups_contributed
     # More groups than there are cannot be touched: the smaller limit is the same promise with less noise.
-    return rows, min(pairs, groups)
+    return rows, pairs if groups is None else min(pairs, groups)
 
 
 def _clauses(query: Query, keys: tuple[KeyColumn, ...], builder: Measurements) -> Clauses:

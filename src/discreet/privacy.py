@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["RELATION", "PrivacyLoss", "split"]
+from discreet.errors import UsageError
+from discreet.exact import parse_delta, parse_epsilon
+
+__all__ = ["RELATION", "PrivacyLoss", "parse_budget", "split"]
 
 RELATION = "add or remove all rows of one privacy unit"
 """The one neighbouring relation in force. It is stored with every budget and printed with every answer."""
@@ -33,6 +36,21 @@ class PrivacyLoss:
     def covers(self, other: PrivacyLoss) -> bool:
         """Whether this budget is enough for `other`."""
         return other.epsilon <= self.epsilon and other.delta <= self.delta
+
+
+def parse_budget(value: object) -> PrivacyLoss:
+    """A budget: a total epsilon, or a pair (epsilon, delta).
+
+    Raises:
+        UsageError: naming the allowed range.
+    """
+    if isinstance(value, PrivacyLoss):
+        value = (value.epsilon, value.delta)
+    if isinstance(value, tuple | list):
+        if len(value) != 2:
+            raise UsageError("budget", "must be epsilon, or a pair (epsilon, delta)", value, "budget=(3, 1e-5)")
+        return PrivacyLoss(parse_epsilon(value[0], name="budget"), parse_delta(value[1], name="the budget's delta"))
+    return PrivacyLoss(parse_epsilon(value, name="budget"))
 
 
 def split(epsilon: Fraction, shares: Sequence[Fraction]) -> tuple[Fraction, ...]:

@@ -125,6 +125,8 @@ class Options:
     privacy_unit: str | None = None
     max_contributions: str | None = None
     max_groups_contributed: str | None = None
+    min_privacy_units_per_group: str | None = None
+    group_selection_strategy: str | None = None
 
 
 @dataclass(frozen=True)

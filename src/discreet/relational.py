@@ -36,7 +36,7 @@ from discreet.rendering import (
 )
 from discreet.schema import Type
 
-__all__ = ["KeyTable", "Result", "Statement", "compile_plan"]
+__all__ = ["Compiler", "KeyTable", "Result", "Statement", "compile_plan", "key_tables", "needed_columns"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Statement:
 
 def compile_plan(plan: Plan) -> Statement:
     """The statements of a plan."""
-    compiler = _Compiler(plan)
+    compiler = Compiler(plan)
     by_row = tuple(i for i, m in enumerate(plan.measurements) if m.statistic != "unit_count")
     by_unit = tuple(i for i, m in enumerate(plan.measurements) if m.statistic == "unit_count")
     steps: list[tuple[str, exp.Select]] = []
@@ -92,14 +92,19 @@ def compile_plan(plan: Plan) -> Statement:
         if measurement.weight > 1:
             steps.append(("heavy_pairs", compiler.heavy_pairs(measurement)))
         results.append(Result(compiler.unit_totals(measurement), by_unit))
-    tables = tuple(
+    return Statement(key_tables(plan), tuple(steps), tuple(results), plan.groups, needed_columns(plan))
+
+
+def key_tables(plan: Plan) -> tuple[KeyTable, ...]:
+    """The tables of a plan's public keys."""
+    return tuple(
         KeyTable(f"keys{i}", tuple(plan.keys[place].expression.type for place in keys.columns), keys.rows)
         for i, keys in enumerate(plan.key_lists)
     )
-    return Statement(tables, tuple(steps), tuple(results), plan.groups, _needed(plan))
 
 
-def _needed(plan: Plan) -> tuple[int, ...]:
+def needed_columns(plan: Plan) -> tuple[int, ...]:
+    """The places of the source's columns that a plan reads."""
     expressions = [*plan.unit.expressions, *(key.expression for key in plan.keys)]
     expressions += [m.expression for m in plan.measurements if m.expression is not None]
     if plan.where is not None:
@@ -107,7 +112,9 @@ def _needed(plan: Plan) -> tuple[int, ...]:
     return tuple(sorted({field.position for e in expressions for field in fields_in(e)}))
 
 
-class _Compiler:
+class Compiler:
+    """The parts that the statements of a plan have in common."""
+
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.units = [f"u{i}" for i in range(len(plan.unit.expressions))]

@@ -8,6 +8,9 @@ from __future__ import annotations
 import contextlib
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from discreet.answer import Answer, details_of
 from discreet.engines.engine import Engine
 from discreet.entropy import Entropy, SystemEntropy
@@ -17,7 +20,9 @@ from discreet.laplace.mechanism import LaplaceMechanism
 from discreet.ledger import Failure, Ledger
 from discreet.plan import Measurement, Plan
 from discreet.postprocessing import answer_columns
-from discreet.relational import compile_plan
+from discreet.relational import compile_plan, needed_columns
+from discreet.relational_selection import compile_selection
+from discreet.selection import Selection, passes
 
 __all__ = ["release"]
 
@@ -48,8 +53,8 @@ def release(
         LedgerError: the debit could not be made durable; nothing was read.
         EngineError: the engine failed; the cost stays spent.
     """
-    statement = compile_plan(plan)
-    # In hand: the plan and its statement, made from public facts. Nothing private.
+    source = entropy or SystemEntropy()
+    # In hand: the plan, made from public facts. Nothing private.
     entry = ledger.debit(
         plan.registration.source,
         plan.loss,
@@ -62,12 +67,16 @@ def release(
     )
     # The cost is on the disk. From here on nothing is refunded.
     try:
-        totals = engine.run(statement)
-        # In hand: exact integer totals, PRIVATE. Nothing may look at them but the mechanism.
-        noisy = add_noise(plan.measurements, totals, entropy or SystemEntropy())
+        if plan.selection is None:
+            public, totals = plan, engine.run(compile_plan(plan))
+        else:
+            public, totals = _choose_then_total(plan, plan.selection, engine, source)
+        # In hand: the plan of a query with public keys, and exact integer totals, PRIVATE. Nothing may look at
+        # them but the mechanism.
+        noisy = add_noise(plan.measurements, totals, source)
         del totals
         # In hand: noisy totals. Their release is epsilon-differentially private; all below is post-processing.
-        answer = _answer(plan, noisy, confidence, ledger, entry)
+        answer = _answer(plan, public, noisy, confidence, ledger, entry)
         ledger.record_release(entry, answer.report())
     except BaseException as error:
         # The debit stands whether or not its outcome can be written; the first error is the one to tell.
@@ -75,6 +84,35 @@ def release(
             ledger.record_failure(entry, _reason(error))
         raise
     return answer
+
+
+def _choose_then_total(
+    plan: Plan, selection: Selection, engine: Engine, entropy: Entropy
+) -> tuple[Plan, tuple[Int128Array, ...]]:
+    """Choose the groups, then the public case: the plan with its keys, and their exact totals (PRIVATE).
+
+    See `selection` for what the first costs, and why.
+    """
+    with engine.session(needed_columns(plan)) as session:
+        statement = compile_selection(plan, selection.limit, entropy.bits(128))
+        units = session.candidates(statement)
+        # In hand: exact numbers of units, PRIVATE, of groups whose existence is private too.
+        passed = choose_groups(units, selection, entropy)
+        del units
+        # In hand: which of the groups are released. Of the others nothing may leave, not even how many they are.
+        keys = session.keys(statement, np.flatnonzero(passed))
+        # In hand: released keys. Sorted, so that their order tells nothing.
+        public = plan.with_groups(sorted(keys, key=lambda row: [(value is not None, value) for value in row]))
+        if public.groups == 0:
+            return public, tuple(Int128Array.zeros(0) for _ in plan.measurements)
+        return public, session.totals(compile_plan(public))
+
+
+def choose_groups(units: Int128Array, selection: Selection, entropy: Entropy) -> NDArray[np.bool_]:
+    """Which groups are released, given the exact numbers of units counted in them (PRIVATE)."""
+    noisy = LaplaceMechanism(selection.limit, selection.epsilon).release_limbs(units, entropy)
+    # In hand: noisy numbers of units, of groups whose very existence is still private until they pass.
+    return passes(noisy, selection)
 
 
 def add_noise(
@@ -102,13 +140,15 @@ def _reason(error: BaseException) -> Failure:
     return Failure.INTERNAL
 
 
-def _answer(plan: Plan, noisy: tuple[Int128Array, ...], confidence: Fraction, ledger: Ledger, entry: int) -> Answer:
+def _answer(
+    plan: Plan, public: Plan, noisy: tuple[Int128Array, ...], confidence: Fraction, ledger: Ledger, entry: int
+) -> Answer:
     balance = ledger.balance(plan.registration.source)
     return Answer(
-        columns=answer_columns(plan, plan.group_keys(), noisy, confidence),
+        columns=answer_columns(public, public.group_keys(), noisy, confidence),
         confidence=confidence,
         cost=plan.loss,
         left=balance.left if balance else None,
         entry=entry,
-        details=details_of(plan),
+        details=details_of(plan, None if plan.selection is None else public.groups),
     )

@@ -139,6 +139,8 @@ _OPTION_FIELDS = {
     "max_contributions": "max_contributions",
     "max_rows_contributed": "max_contributions",
     "max_groups_contributed": "max_groups_contributed",
+    "min_privacy_units_per_group": "min_privacy_units_per_group",
+    "group_selection_strategy": "group_selection_strategy",
 }
 
 

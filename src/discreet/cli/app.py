@@ -64,6 +64,7 @@ def query(
     keys_file: o.KeysFile = None,
     delta: o.Delta = None,
     budget: o.Budget = None,
+    budget_delta: o.BudgetDelta = None,
     ledger: o.LedgerPath = None,
     types: o.Types = None,
     confidence: o.Confidence = "0.95",
@@ -88,6 +89,7 @@ def query(
         keys_file=keys_file,
         types=types,
         budget=budget,
+        budget_delta=budget_delta,
         ledger=ledger,
         confidence=confidence,
     )
@@ -108,6 +110,7 @@ def estimate(
     keys_file: o.KeysFile = None,
     delta: o.Delta = None,
     budget: o.Budget = None,
+    budget_delta: o.BudgetDelta = None,
     ledger: o.LedgerPath = None,
     types: o.Types = None,
     confidence: o.Confidence = "0.95",
@@ -133,6 +136,7 @@ def estimate(
         keys_file=keys_file,
         types=types,
         budget=budget,
+        budget_delta=budget_delta,
         ledger=ledger,
         confidence=confidence,
     )

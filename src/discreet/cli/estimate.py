@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from discreet.cli.arguments import choose
-from discreet.cli.query import MACHINE_FORMATS, Question, destinations, planned
+from discreet.cli.query import MACHINE_FORMATS, Question, asked_budget, destinations, planned
 from discreet.cli.talk import about_estimate, warn_of_epsilon
 
 if TYPE_CHECKING:
@@ -24,18 +24,13 @@ def look_ahead(question: Question, *, format: str, output: str | None, report: s
         DiscreetError: as `query`, but for the budget.
     """
     from discreet.estimate import estimate
-    from discreet.exact import parse_confidence, parse_epsilon
-    from discreet.privacy import PrivacyLoss
+    from discreet.exact import parse_confidence
 
     choose("--format", format, FORMATS)
     confidence = parse_confidence(question.confidence)
     with planned(question) as (dataset, plan), destinations(dataset, output, report) as (table, document):
         balance = dataset.balance()
-        left = None
-        if balance is not None:
-            left = balance.left
-        elif question.budget is not None:
-            left = PrivacyLoss(parse_epsilon(question.budget, name="budget"))
+        left = balance.left if balance is not None else asked_budget(question)
         found = estimate(plan, left, confidence)
         warn_of_epsilon(plan.loss.epsilon)
         table.write(_rendered(found, format), machine=format in MACHINE_FORMATS)

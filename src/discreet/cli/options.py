@@ -12,6 +12,7 @@ import typer
 __all__ = [
     "Bounds",
     "Budget",
+    "BudgetDelta",
     "BudgetWords",
     "Confidence",
     "Delta",
@@ -69,8 +70,8 @@ MaxGroups = Annotated[
     typer.Option(
         "--max-groups-contributed",
         metavar="GROUPS",
-        help="How many groups one unit may weigh in COUNT(DISTINCT unit). Default: the smaller of "
-        "--max-contributions and the number of keys.",
+        help="How many groups one unit may weigh in COUNT(DISTINCT unit), and be counted in when groups are chosen "
+        "from the data. Default: the smaller of --max-contributions and the number of keys.",
     ),
 ]
 Epsilon = Annotated[
@@ -79,13 +80,24 @@ Epsilon = Annotated[
 ]
 Delta = Annotated[
     str | None,
-    typer.Option(metavar="NUMBER", help="For groups chosen from the data. Default: 0."),
+    typer.Option(
+        metavar="NUMBER",
+        help="Lets groups with enough units be chosen from the data, where no keys are listed, for this small chance "
+        "that the promise fails (usual: 1e-6). Default: 0.",
+    ),
 ]
 Budget = Annotated[
     str | None,
     typer.Option(
         metavar="NUMBER",
         help="The source's total epsilon. Needed the first time, and set for good by it.",
+    ),
+]
+BudgetDelta = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="The source's total delta, set for good beside --budget. Needed for groups chosen from the data.",
     ),
 ]
 LedgerPath = Annotated[

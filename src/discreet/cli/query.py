@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from discreet.answer import Answer
     from discreet.dataset import Dataset
     from discreet.plan import Plan
+    from discreet.privacy import PrivacyLoss
 
-__all__ = ["MACHINE_FORMATS", "Interrupted", "Places", "Question", "ask", "destinations", "planned"]
+__all__ = ["MACHINE_FORMATS", "Interrupted", "Places", "Question", "ask", "asked_budget", "destinations", "planned"]
 
 MACHINE_FORMATS = ("csv", "json", "ndjson")
 Places: TypeAlias = tuple[Destination, Destination | None]
@@ -46,6 +47,7 @@ class Question:
     keys_file: Sequence[str] | None = None
     types: Sequence[str] | None = None
     budget: str | None = None
+    budget_delta: str | None = None
     ledger: str | None = None
     confidence: str = "0.95"
 
@@ -70,8 +72,9 @@ def ask(question: Question, *, format: str, output: str | None, report: str | No
     try:
         with planned(question) as (dataset, plan), destinations(dataset, output, report) as places:
             warn_of_epsilon(plan.loss.epsilon)
-            if question.budget is not None:
-                dataset.set_budget(question.budget)
+            budget = asked_budget(question)
+            if budget is not None:
+                dataset.set_budget(budget)
             queries = _queries(dataset)
             try:
                 answer = dataset.answer(plan, confidence=confidence, analyst=_user())
@@ -128,8 +131,7 @@ def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
         parse_epsilon(question.epsilon)
     if question.delta is not None:
         parse_delta(question.delta)
-    if question.budget is not None:
-        parse_epsilon(question.budget, name="budget")
+    asked_budget(question)
     dataset = open_source(
         question.source,
         privacy_unit=question.unit or None,
@@ -147,6 +149,21 @@ def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
             dataset,
             dataset.plan(question.sql, epsilon=question.epsilon, delta=question.delta, keys=keys, bounds=bounds),
         )
+
+
+def asked_budget(question: Question) -> PrivacyLoss | None:
+    """The total that --budget and --budget-delta say, if they do.
+
+    Raises:
+        UsageError: not valid, or a delta without an epsilon.
+    """
+    from discreet.privacy import parse_budget
+
+    if question.budget is None:
+        if question.budget_delta is not None:
+            raise UsageError("--budget-delta", "needs --budget beside it", question.budget_delta)
+        return None
+    return parse_budget((question.budget, question.budget_delta or "0"))
 
 
 _NOT_CHARGED = "the query was not charged"

@@ -41,6 +41,7 @@ def about_answer(answer: Answer) -> None:
     """What it cost, what is left, whom it protects and how, and how to read the numbers."""
     say(f"spent: {show_loss(answer.cost)}; left: {show_loss(answer.left) if answer.left else 'unknown'}")
     say(_protects(answer.details))
+    say_selection(answer.details)
     say(_intervals())
     if any(_negative_count(column) for column in answer.columns):
         say("negative counts are noise around a small true count; they are kept, since cutting them off biases totals")
@@ -53,14 +54,30 @@ def about_estimate(estimate: Estimate) -> None:
     text = f"would cost: {show_loss(estimate.cost)}"
     if estimate.left is None:
         text += "; no budget is set yet (--budget)"
-    elif estimate.left.epsilon < 0:
-        short = decimal_text(-estimate.left.epsilon)
-        text += f"; the budget is too small by epsilon {short}: the query would be refused"
+    elif estimate.left.epsilon < 0 or estimate.left.delta < 0:
+        short = [f"epsilon {decimal_text(-estimate.left.epsilon)}"] if estimate.left.epsilon < 0 else []
+        short += [f"delta {decimal_text(-estimate.left.delta, digits=30)}"] if estimate.left.delta < 0 else []
+        text += f"; the budget is too small by {' and '.join(short)}: the query would be refused"
     else:
         text += f"; would leave: {show_loss(estimate.left)}"
     say(text)
     say(_protects(estimate.details))
+    say_selection(estimate.details)
     say("the plan alone told this: no data was read for it, and nothing was charged")
+
+
+def say_selection(details: dict[str, object]) -> None:
+    """Where groups were chosen from the data: the threshold, what drove it, and how to get more."""
+    chosen = details.get("group_selection")
+    if not isinstance(chosen, dict):
+        return
+    released = chosen["released_groups"]
+    if released == 0:
+        say(f"no group passed: {chosen['why']}")
+        say(f"to get groups: {chosen['more_groups']}")
+        return
+    passed = "" if released is None else f"; {released} passed"
+    say(f"groups chosen from the data: {chosen['why']}{passed}; to get more: {chosen['more_groups']}")
 
 
 def _protects(details: dict[str, object]) -> str:
@@ -77,7 +94,7 @@ def _negative_count(column: object) -> bool:
     described = str(getattr(column, "described", ""))
     values = getattr(column, "values", ())
     counted = described.startswith("COUNT") and getattr(column, "low", None) is not None
-    return counted and any(value < 0 for value in values)
+    return counted and any(value is not None and value < 0 for value in values)
 
 
 def show_loss(loss: PrivacyLoss) -> str:

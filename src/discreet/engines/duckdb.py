@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from discreet.engines.duckdb_connection import connect
 from discreet.errors import EngineError
 from discreet.laplace.limbs import Int128Array
 from discreet.query import Scalar
 from discreet.relational import KeyTable, Result, Statement
-from discreet.schema import Registration
+from discreet.relational_selection import SelectionStatement
+from discreet.schema import Kind, Registration, Type
 from discreet.sources import attach, fingerprint, is_read_in_place, relation
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["DuckDBEngine"]
+__all__ = ["DuckDBEngine", "DuckDBSession"]
 
 # A total lies within +-2^126. Shifted to be positive it is divided into a signed upper and an unsigned lower
 # half of 64 bits: DuckDB hands 128-bit integers to NumPy as doubles, which would not be exact.
@@ -28,6 +32,7 @@ _SHIFT = 2**126
 _HALF = 2**64
 
 _Limb = TypeVar("_Limb", np.int64, np.uint64)
+_Result = TypeVar("_Result")
 
 
 class DuckDBEngine:
@@ -43,45 +48,149 @@ class DuckDBEngine:
         self._frame = frame
 
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:
-        """See `discreet.engines.engine.Engine.run`.
+        """The totals of one statement, in a session of its own."""
+        with self.session(statement.columns) as session:
+            return session.totals(statement)
 
-        Raises:
-            EngineError: with a constant text, whatever went wrong.
-            SourceError: the registered file is gone.
-        """
-        import duckdb
+    @contextmanager
+    def session(self, columns: Collection[int]) -> Iterator[DuckDBSession]:
+        """See `discreet.engines.engine.Engine.session`."""
+        with ExitStack() as stack:
+            yield DuckDBSession(*_without_engine_text(lambda: self._open(stack, columns)))
 
-        failed = False
-        try:
-            with connect() as connection:
-                return self._run(connection, statement)
-        except (duckdb.Error, OSError, MemoryError):
-            failed = True
-        if failed:
-            # Raised outside the handler: neither the engine's text nor a chained cause leaves, as both may
-            # quote the data.
-            raise EngineError("engine", "could not run the query; its cost stays spent")
-        raise AssertionError
-
-    def _run(self, connection: duckdb.DuckDBPyConnection, statement: Statement) -> tuple[Int128Array, ...]:
+    def _open(self, stack: ExitStack, columns: Collection[int]) -> tuple[duckdb.DuckDBPyConnection, Callable[[], bool]]:
+        connection = stack.enter_context(connect())
         attach(connection, self._registration, self._frame)
         version = fingerprint(self._registration)
-        source = relation(self._registration, statement.columns)
+        source = relation(self._registration, columns)
         # Text is parsed once and kept in a table for this query, so that every step reads one snapshot; Parquet
         # and frames are read in place.
         kept = "VIEW" if is_read_in_place(self._registration) else "TABLE"
         connection.execute(f"CREATE TEMP {kept} source AS {source}")
-        for table in statement.keys:
-            _load_keys(connection, table)
-        for name, select in statement.steps:
-            connection.execute(f"CREATE TEMP TABLE {name} AS {select.sql(dialect='duckdb')}")
+        return connection, lambda: fingerprint(self._registration) == version
+
+
+def _without_engine_text(work: Callable[[], _Result]) -> _Result:
+    """Do it; DuckDB's errors become one constant error.
+
+    It is raised outside the handler, and not from a context manager's exit: neither the engine's text nor a chained
+    cause or context leaves, as both may quote the data.
+    """
+    import duckdb
+
+    try:
+        return work()
+    except (duckdb.Error, OSError, MemoryError):
+        pass
+    raise EngineError("engine", "could not run the query; its cost stays spent")
+
+
+class DuckDBSession:
+    """Statements over one snapshot of the source. See `discreet.engines.engine.Session`.
+
+    Args:
+        connection: on which ``source`` is ready.
+        unchanged: whether the source is still the one that was opened.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, unchanged: Callable[[], bool]) -> None:
+        self._connection = connection
+        self._unchanged = unchanged
+
+    def totals(self, statement: Statement) -> tuple[Int128Array, ...]:
+        """The exact totals of a plan's measurements. Private.
+
+        Raises:
+            EngineError: with a constant text, whatever went wrong.
+        """
+        return _without_engine_text(lambda: self._read_totals(statement))
+
+    def _read_totals(self, statement: Statement) -> tuple[Int128Array, ...]:
         found: dict[int, Int128Array] = {}
+        self._create(statement.keys, statement.steps)
         for result in statement.results:
-            found.update(_totals(connection, result, statement.groups))
-        if fingerprint(self._registration) != version:
-            # The weights of one version bound nothing in another: what was read is not used.
-            raise EngineError("source", "was changed while it was read; the query's cost stays spent")
+            found.update(_totals(self._connection, result, statement.groups))
+        self._drop([table.name for table in statement.keys] + [name for name, _ in statement.steps])
+        self._check_unchanged()
         return tuple(found[i] for i in range(len(found)))
+
+    def candidates(self, statement: SelectionStatement) -> Int128Array:
+        """The exact number of units counted in each group that has one. Private, and so is how many there are.
+
+        Raises:
+            EngineError: with a constant text, whatever went wrong.
+        """
+        return _without_engine_text(lambda: self._read_candidates(statement))
+
+    def _read_candidates(self, statement: SelectionStatement) -> Int128Array:
+        self._create(statement.keys, statement.steps)
+        self._drop([table.name for table in statement.keys] + [name for name, _ in statement.steps[:-1]])
+        counted = self._connection.execute("SELECT CAST(d AS BIGINT) AS d FROM candidates ORDER BY i").fetchnumpy()
+        self._check_unchanged()
+        return Int128Array.from_int64(np.asarray(counted["d"], dtype=np.int64))
+
+    def keys(self, statement: SelectionStatement, places: NDArray[np.int64]) -> tuple[tuple[Scalar, ...], ...]:
+        """The keys of the candidates at those places, which have been released; in no order.
+
+        Raises:
+            EngineError: with a constant text, whatever went wrong.
+        """
+        return _without_engine_text(lambda: self._read_keys(statement, places))
+
+    def _read_keys(self, statement: SelectionStatement, places: NDArray[np.int64]) -> tuple[tuple[Scalar, ...], ...]:
+        columns = ", ".join(_readable(f"e{n}", type_) for n, type_ in enumerate(statement.types))
+        chosen = "SELECT unnest(CAST(? AS BIGINT[]))"
+        text = f"SELECT {columns} FROM candidates WHERE i IN ({chosen})"
+        rows = self._connection.execute(text, [places.tolist()]).fetchall()
+        return tuple(
+            tuple(_from_readable(value, type_) for value, type_ in zip(row, statement.types, strict=True))
+            for row in rows
+        )
+
+    def _check_unchanged(self) -> None:
+        """The weights of one version bound nothing in another: what was read of two is not used."""
+        if not self._unchanged():
+            raise EngineError("source", "was changed while it was read; the query's cost stays spent")
+
+    def _create(self, keys: Sequence[KeyTable], steps: Sequence[tuple[str, exp.Expr]]) -> None:
+        for table in keys:
+            _load_keys(self._connection, table)
+        for name, select in steps:
+            self._connection.execute(f"CREATE TEMP TABLE {name} AS {select.sql(dialect='duckdb')}")
+
+    def _drop(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._connection.execute(f"DROP TABLE {name}")
+
+
+def _readable(name: str, type_: Type) -> str:
+    """A key in a form that Python reads whatever the value: numbers and text as they are, times in microseconds."""
+    match type_.kind:
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            return f"epoch_us({name})"
+        case Kind.DATE | Kind.DECIMAL:
+            return f"CAST({name} AS VARCHAR)"
+        case _:
+            return name
+
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def _from_readable(value: Any, type_: Type) -> Scalar:
+    match type_.kind:
+        case _ if value is None:
+            return None
+        case Kind.TIMESTAMP:
+            return _EPOCH + datetime.timedelta(microseconds=value)
+        case Kind.TIMESTAMPTZ:
+            return _EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(microseconds=value)
+        case Kind.DATE:
+            return datetime.date.fromisoformat(value)
+        case Kind.DECIMAL:
+            return Decimal(value)
+        case _:
+            return value  # type: ignore[no-any-return]
 
 
 def _load_keys(connection: duckdb.DuckDBPyConnection, table: KeyTable) -> None:

@@ -2,25 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from typing import Protocol
 
-from discreet.laplace.limbs import Int128Array
-from discreet.relational import Statement
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Engine"]
+from discreet.laplace.limbs import Int128Array
+from discreet.query import Scalar
+from discreet.relational import Statement
+from discreet.relational_selection import SelectionStatement
+
+__all__ = ["Engine", "Session"]
+
+
+class Session(Protocol):
+    """One snapshot of the source, for all statements of one query.
+
+    Every method raises `EngineError` with a constant text, whatever went wrong.
+    """
+
+    def totals(self, statement: Statement) -> tuple[Int128Array, ...]:
+        """For each measurement, in order, the exact totals of all groups (0 where a group has no rows).
+
+        These are private: they must meet noise before anything else sees them.
+        """
+        ...
+
+    def candidates(self, statement: SelectionStatement) -> Int128Array:
+        """For each group in which a unit is counted, in any order, their exact number. Private, like its length."""
+        ...
+
+    def keys(self, statement: SelectionStatement, places: NDArray[np.int64]) -> tuple[tuple[Scalar, ...], ...]:
+        """The keys of the candidates at those places. Ask for released groups only."""
+        ...
 
 
 class Engine(Protocol):
     """A seam: DuckDB stands behind it, and other engines will."""
 
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:
-        """Run a statement on one snapshot of the source.
+        """The totals of one statement, in a session of its own: see `session` and `Session.totals`."""
+        ...
 
-        Returns:
-            For each measurement, in order, the exact totals of all groups (0 where a group has no rows).
-            These are private: they must meet noise before anything else sees them.
+    def session(self, columns: Collection[int]) -> AbstractContextManager[Session]:
+        """Open the source.
+
+        Args:
+            columns: the places of its columns that will be read.
 
         Raises:
             EngineError: with a constant text, whatever went wrong.
+            SourceError: the registered file is gone.
         """
         ...

@@ -1,0 +1,100 @@
+"""The statements that count units in groups, for choosing groups (`selection`). Nothing is executed here.
+
+unit_groups   the distinct (unit, group) pairs of rows that pass the filter, have a unit, and whose keys are
+              listed where keys are listed
+crowded       the units in more than l groups
+dropped       of these, the pairs beyond the first l in the order of a keyed hash, then of the key
+candidates    one row a group in which a unit is counted: its place i, its keys, and d, the number of its units
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from discreet.plan import Plan
+from discreet.relational import Compiler, KeyTable, key_tables
+from discreet.schema import TEXT, Type
+from discreet.statement_parts import case, cast, column, engine_type, number
+
+__all__ = ["SelectionStatement", "compile_selection"]
+
+
+@dataclass(frozen=True)
+class SelectionStatement:
+    """What an engine runs: load the key tables, create the steps as temporary tables in order.
+
+    The last one, ``candidates``, has columns i (from 0), one ``e{n}`` a grouping column, and d.
+
+    Attributes:
+        keys: the tables of listed keys.
+        steps: named SELECTs.
+        types: of the grouping columns.
+    """
+
+    keys: tuple[KeyTable, ...]
+    steps: tuple[tuple[str, exp.Expr], ...]
+    types: tuple[Type, ...]
+
+
+def compile_selection(plan: Plan, limit: int, hash_key: int) -> SelectionStatement:
+    """The statements.
+
+    Args:
+        plan: with the groups still to be chosen.
+        limit: l.
+        hash_key: drawn afresh for each query. It decides in which l of its groups a unit is counted.
+    """
+    compiler = Compiler(plan)
+    types = tuple(key.expression.type for key in plan.keys)
+    units, groups = compiler.units, compiler.group_columns
+    kept = exp.select("*").from_(compiler.kept(matched=True, values=False).subquery("kept"))
+    steps: list[tuple[str, exp.Expr]] = []
+    if not units:
+        # Each row is a unit, in one group: there is nothing to limit.
+        counted = exp.select(*groups, exp.alias_(exp.Count(this=exp.Star()), "d"))
+        candidates = counted.from_(kept.subquery("kept")).group_by(*groups)
+    else:
+        steps.append(
+            ("unit_groups", exp.select(*units, *groups).from_(kept.subquery("kept")).group_by(*units, *groups))
+        )
+        crowded = exp.select(*units).from_("unit_groups").group_by(*units)
+        steps.append(("crowded", crowded.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(limit)))))
+        steps.append(("dropped", _dropped(units, groups, limit, hash_key)))
+        once = exp.select(*groups, exp.alias_(number(1), "d")).from_("unit_groups")
+        back = exp.select(*groups, exp.alias_(number(-1), "d")).from_("dropped")
+        total = exp.Sum(this=column("d"))
+        candidates = exp.select(*groups, exp.alias_(total, "d")).from_(
+            once.union(back, distinct=False).subquery("pairs")
+        )
+        # A group whose every pair was dropped must not stand here: the proof counts a unit in l groups at the most.
+        candidates = candidates.group_by(*groups).having(exp.GT(this=total.copy(), expression=number(0)))
+    place = exp.Sub(this=exp.Window(this=exp.RowNumber()), expression=number(1))
+    steps.append(("candidates", exp.select(exp.alias_(place, "i"), "*").from_(candidates.subquery("counted"))))
+    return SelectionStatement(key_tables(plan), tuple(steps), types)
+
+
+def _dropped(units: list[str], groups: list[str], limit: int, hash_key: int) -> exp.Select:
+    """Pairs of crowded units beyond the first l. Which those are depends on the unit's own pairs alone."""
+    on = exp.and_(*(exp.EQ(this=column(u, "p"), expression=column(u, "crowded")) for u in units))
+    named = [exp.alias_(column(name, "p"), name) for name in (*units, *groups)]
+    hashed = exp.alias_(_hash([column(name, "p") for name in (*units, *groups)], hash_key), "h")
+    pairs = exp.select(*named, hashed).from_(exp.to_table("unit_groups").as_("p")).join("crowded", on=on)
+    order = [exp.Ordered(this=column(name), nulls_first=True) for name in ("h", *groups)]
+    rank = exp.Window(this=exp.RowNumber(), partition_by=[column(u) for u in units], order=exp.Order(expressions=order))
+    ranked = exp.select(*groups, exp.alias_(rank, "r")).from_(pairs.subquery("pairs"))
+    beyond = exp.GT(this=column("r"), expression=number(limit))
+    return exp.select(*groups).from_(ranked.subquery("ranked")).where(beyond)
+
+
+def _hash(values: list[exp.Column], hash_key: int) -> exp.Expr:
+    """md5 of the key and an encoding of the values as text, each with its length before it."""
+    text: exp.Expr = exp.Literal.string(f"{hash_key:032x}")
+    for value in values:
+        as_text = cast(value, engine_type(TEXT))
+        length = cast(exp.Length(this=as_text.copy()), engine_type(TEXT))
+        marked = exp.DPipe(this=exp.DPipe(this=length, expression=exp.Literal.string(":")), expression=as_text)
+        missing = exp.Is(this=value.copy(), expression=exp.Null())
+        text = exp.DPipe(this=text, expression=case([(missing, exp.Literal.string("-"))], exp.paren(marked)))
+    return exp.MD5(this=text)
