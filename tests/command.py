@@ -18,6 +18,9 @@ DISCREET = [sys.executable, "-m", "discreet"]
 # One line: the thing, a colon, the rule, a full stop, perhaps a hint.
 ERROR = re.compile(r"discreet: [^:\n]+.*: .+[.!?]( Hint: .+)?")
 
+# What no error may show. (".duckdb" and ".sqlite3" are endings of files.)
+INSIDE = re.compile(r"Traceback|Error\(|\bdiscreet\.\w|\{|(?<!\.)\b(duckdb|sqlite3|sqlglot|numpy)\b|\b0x")
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -29,8 +32,7 @@ class Outcome:
         """The last line of stderr, which must be an error in the one form, and must show nothing of our insides."""
         line = self.err.rstrip("\n").split("\n")[-1]
         assert ERROR.fullmatch(line), self.err
-        for inside in ("Traceback", "Error(", "discreet.", "{", "duckdb", "sqlite3", "0x"):
-            assert inside not in line, line
+        assert not INSIDE.search(line), line
         return line
 
 

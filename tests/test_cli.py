@@ -237,6 +237,23 @@ def test_budget_shows_where_the_source_stands(discreet, visits):
     assert rows[2]["query"].split() == ["SELECT", "COUNT(*)", "AS", "n", "FROM", "data"]
 
 
+def test_raising_a_budget(discreet, visits):
+    ask = ("query", str(visits), "SELECT COUNT(*) FROM data", *ROWS, "--epsilon", "0.3")
+    assert discreet(*ask, "--budget", "0.3").code == 0
+    refused = discreet(*ask)
+    assert refused.code == 3
+    assert "`discreet budget raise`" in refused.error()
+    done = discreet("budget", "raise", str(visits), "--budget", "0.6")
+    assert (done.code, done.out, done.err) == (0, "", "raised; total: epsilon 0.6; left: epsilon 0.3\n")
+    assert discreet(*ask).code == 0
+    document = json.loads(discreet("budget", str(visits), "--format", "json").out)
+    assert [entry["kind"] for entry in document["history"]] == ["register", "budget", "debit", "raise", "debit"]
+    for total in ("0.5", "-1", "nan", ""):
+        refused = discreet("budget", "raise", str(visits), "--budget", total)
+        assert refused.code == 2
+        assert "budget" in refused.error()
+
+
 def test_budget_of_a_file_that_is_gone(discreet, visits):
     discreet("query", str(visits), "SELECT COUNT(*) FROM data", *ROWS, "--epsilon", "0.1", "--budget", "0.3")
     visits.unlink()

@@ -234,6 +234,10 @@ USAGE = [
     (("query", "{v}", COUNT, *ROWS, *PAY, "--types", "minutes=GEOMETRY"), "is not a known type"),
     (("query", "{v}", COUNT, *ROWS, *PAY, "--types", "hours=BIGINT"), "hours"),
     (("query", "{v}", COUNT, *ROWS, *PAY, "--ledger", ""), "ledger: must be the path of a file"),
+    (("budget",), "missing argument"),
+    (("budget", "{v}", "{v}"), "budget: takes one source"),
+    (("budget", "{v}", "--budget", "2"), "budget: takes one source"),
+    (("budget", "raise", "{v}"), "--budget: is required"),
     (("noise",), "missing option '--scale'"),
     *[(("noise", "--scale", value), "scale") for value in ("0", "-1", "nan", "inf", "one", "", "1e-13", "1e39")],
     *[
