@@ -29,6 +29,7 @@ laplace.filtered
 laplace.sampler
 laplace.mechanism
 laplace
+accounting
 expressions
 domains  coercion
 sql_aggregates  sql_functions  sql_refusals
@@ -70,7 +71,7 @@ cli
 """Every module, or room (`ledger`, `sources` and `cli` with all their modules), below all that it may import.
 Modules on one line do not import each other. A new module gets its place here, as high as it can stand."""
 
-ROOMS = ("cli", "ledger", "sources")
+ROOMS = ("accounting", "cli", "ledger", "sources")
 
 UPWARDS = {("answer", "formats")}  # str(answer) is a table; within `__str__` only
 
