@@ -57,6 +57,7 @@ engines  engines.duckdb_connection  engines.engine
 sources
 key_files  engines.duckdb
 ledger
+policy
 intervals
 moments
 estimators
@@ -68,10 +69,10 @@ dataset
 
 cli
 """
-"""Every module, or room (`ledger`, `sources` and `cli` with all their modules), below all that it may import.
+"""Every module, or room (`ledger`, `policy`, `sources` and `cli` with all their modules), below all that it may import.
 Modules on one line do not import each other. A new module gets its place here, as high as it can stand."""
 
-ROOMS = ("accounting", "cli", "ledger", "sources")
+ROOMS = ("accounting", "cli", "ledger", "policy", "sources")
 
 UPWARDS = {("answer", "formats")}  # str(answer) is a table; within `__str__` only
 

@@ -13,12 +13,14 @@ __all__ = [
     "EngineError",
     "LedgerError",
     "OutputError",
+    "PolicyError",
     "RefusedError",
     "SourceError",
     "UsageError",
 ]
 
 _LONGEST_VALUE = 120
+_MOST_FAULTS = 50
 
 
 class DiscreetError(Exception):
@@ -68,6 +70,27 @@ class UsageError(DiscreetError, ValueError):
     """A value, an option, a name or a policy is not valid (exit 2)."""
 
     exit_code = 2
+
+
+class PolicyError(UsageError):
+    """A policy is not valid (exit 2). All its faults are told at once.
+
+    Args:
+        name: of the policy's file.
+        faults: each with the key path as its thing.
+    """
+
+    def __init__(self, name: str, faults: tuple[UsageError, ...]) -> None:
+        self.faults = faults
+        number = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        super().__init__(f"policy {name}", f"has {number}; nothing was read or charged")
+        self.args = (name, faults)
+
+    def __str__(self) -> str:
+        shown = self.faults[:_MOST_FAULTS]
+        more = len(self.faults) - len(shown)
+        rest = [f"  and {more} more"] if more else []
+        return "\n".join([f"{self.thing} {self.rule}:", *(f"  {fault}" for fault in shown), *rest])
 
 
 class BudgetError(DiscreetError):

@@ -6,14 +6,15 @@ copy of the private data: its keys appear in the answer whoever has rows there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import SourceError, UsageError
-from discreet.keys import MOST_KEYS, split_line
+from discreet.keys import MOST_KEYS, KeyText, split_line
 
-__all__ = ["is_frame", "keys_of_frame", "read_keys_table"]
+__all__ = ["is_frame", "keys_of_frame", "read_keys_list", "read_keys_table"]
 
 KeyRows = list[tuple[object, ...]]
 
@@ -41,15 +42,39 @@ def read_keys_table(path: Path, thing: str = "keys file") -> tuple[tuple[str, ..
     return names, rows
 
 
-def _read_csv(path: Path, thing: str) -> tuple[tuple[str, ...], KeyRows]:
+def read_keys_list(path: Path, thing: str = "keys file") -> tuple[KeyText | None, ...]:
+    """The keys of a text file, one a line, each written as on the command line; empty lines are skipped.
+
+    Raises:
+        SourceError: the file cannot be read.
+        UsageError: no key, or several in one line.
+    """
+    keys: list[KeyText | None] = []
+    for number, line in enumerate(re.split(r"\r\n|\n|\r", _text_of(path, thing)), start=1):
+        if not line.strip():
+            continue
+        where = f"{thing} {path.name}, line {number}"
+        values = split_line(line, where)
+        if len(values) != 1:
+            raise UsageError(where, "must hold one key; quote one with a comma", line)
+        keys += values
+    if not keys:
+        raise UsageError(thing, "lists no key", str(path), 'write "" for the empty text')
+    return tuple(keys)
+
+
+def _text_of(path: Path, thing: str) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise SourceError(
-            thing, f"cannot be read ({(error.strerror or 'unknown reason').lower()})", str(path)
-        ) from None
-    except UnicodeDecodeError:
-        raise SourceError(thing, "is not UTF-8 text", str(path)) from None
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise SourceError(thing, "is not UTF-8 text", str(path)) from None
+        reason = (getattr(error, "strerror", None) or "unknown reason").lower()
+        raise SourceError(thing, f"cannot be read ({reason})", str(path)) from None
+
+
+def _read_csv(path: Path, thing: str) -> tuple[tuple[str, ...], KeyRows]:
+    text = _text_of(path, thing)
     names: tuple[str, ...] = ()
     rows: KeyRows = []
     for number, record in _records(text):

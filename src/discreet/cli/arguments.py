@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.errors import SourceError, UsageError
+from discreet.errors import UsageError
 
 if TYPE_CHECKING:
-    from discreet.keys import KeyText
     from discreet.query import Bounds
 
 __all__ = ["choose", "read_bounds", "read_keys", "read_types"]
@@ -72,7 +70,7 @@ def read_keys(
         UsageError: not of that form, no key, or a quote that is not closed.
         SourceError: a file that cannot be read.
     """
-    from discreet.key_files import read_keys_table
+    from discreet.key_files import read_keys_list, read_keys_table
     from discreet.keys import parse_keys_option, split_name
 
     keys: dict[str | tuple[str, ...], Sequence[object]] = {}
@@ -90,34 +88,5 @@ def read_keys(
             continue
         if not name or not path.strip():
             raise UsageError("--keys-file", "must be FILE or NAME=FILE", text, "for example --keys-file keys.csv")
-        keys[name] = (*keys.get(name, ()), *_keys_file(Path(path).expanduser()))
+        keys[name] = (*keys.get(name, ()), *read_keys_list(Path(path).expanduser(), "--keys-file"))
     return keys
-
-
-def _keys_file(path: Path) -> tuple[KeyText | None, ...]:
-    """One key a line; empty lines are skipped."""
-    from discreet.keys import split_line
-
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise SourceError("--keys-file", f"cannot be read ({_reason(error)})", str(path)) from None
-    except UnicodeDecodeError:
-        raise SourceError("--keys-file", "is not UTF-8 text", str(path)) from None
-    keys: list[KeyText | None] = []
-    for number, line in enumerate(re.split(r"\r\n|\n|\r", text), start=1):
-        if not line.strip():
-            continue
-        values = split_line(line, f"--keys-file {path.name}, line {number}")
-        if len(values) != 1:
-            raise UsageError(
-                f"--keys-file {path.name}, line {number}", "must hold one key; quote one with a comma", line
-            )
-        keys += values
-    if not keys:
-        raise UsageError("--keys-file", "lists no key", str(path), 'write "" for the empty text')
-    return tuple(keys)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or "unknown reason").lower()
