@@ -69,7 +69,7 @@ dataset
 
 cli
 """
-"""Every module, or room (`ledger`, `policy`, `sources` and `cli` with all their modules), below all that it may import.
+"""Every module, or room (`ROOMS`, with all their modules), below all that it may import.
 Modules on one line do not import each other. A new module gets its place here, as high as it can stand."""
 
 ROOMS = ("accounting", "cli", "ledger", "policy", "sources")
