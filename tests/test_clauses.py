@@ -238,3 +238,40 @@ def test_an_interval_of_several_parts_covers_at_least_as_often_as_it_says(data: 
     ends = zip(column.low, column.high, strict=True)
     misses = sum(not low <= total / count <= high for low, high in ends)  # type: ignore[operator]
     assert misses <= 407
+
+
+def test_arithmetic_in_sql(probe: Callable[..., Any]) -> None:
+    answer = probe(
+        """SELECT LOWER(a) AS a, SUM(x) / COUNT(*) AS r, ROUND(AVG(x), 1) AS m, -COUNT(*) * 2 AS n,
+                  CASE WHEN COUNT(*) > 15 THEN 'many' ELSE 'few' END AS size,
+                  SUM(x) / NULLIF(COUNT(*) - 20, 0) AS gap, COALESCE(SUM(x) / 0, 7) AS seven
+           FROM data GROUP BY data.A HAVING SUM(x) / COUNT(*) > 0.5 ORDER BY SUM(x) / COUNT(*) DESC""",
+        keys={"a": ["A", "B", "C"]},
+    )
+    rows = answer.to_dicts()
+    assert [row["a"] for row in rows] == ["b", "a"]
+    assert [round(row["r"], 3) for row in rows] == [4.0, 1.0]
+    assert [row["m"] for row in rows] == [4.0, 1.0]
+    assert [row["n"] for row in rows] == [-40, -60]
+    assert [row["size"] for row in rows] == ["many", "many"]
+    assert rows[0]["gap"] is None
+    assert [row["seven"] for row in rows] == [7.0, 7.0]
+    assert rows[0]["gap_low"] is None
+    assert rows[0]["gap_high"] is None
+    assert rows[0]["n_low"] == rows[0]["n_high"] == -40
+    assert "size_low" not in rows[0]
+    for form in ("table", "csv", "json", "ndjson", "markdown"):
+        assert FORMATS[form](answer)
+
+
+def test_bins_need_no_keys(tmp_path: Path) -> None:
+    """R20: edges 0, 5, 10; values 0, 5, 10, -1, 11 and one missing: clamped in, and none is lost."""
+    path = tmp_path / "bins.csv"
+    path.write_text("x\n0\n5\n10\n-1\n11\nNA\n")
+    data = discreet.open(path, row_level=True, budget=10**9, ledger=tmp_path / "l", null_values=["NA"])
+    answer = data.query("SELECT BIN(x, 0, 10, 2) AS b, COUNT(*) AS n FROM data GROUP BY b", epsilon=10**6)
+    assert list(answer["b"]) == [0, 5, None]
+    assert list(answer["n"]) == [2, 3, 1]
+    for wrong in ("BIN(x, 10, 10, 2)", "BIN(x, 0, 10, 0)", "BIN(x, 5, 0, 2)"):
+        with pytest.raises(discreet.UsageError, match="BIN"):
+            data.query(f"SELECT {wrong} AS b, COUNT(*) AS n FROM data GROUP BY b", epsilon=1)

@@ -35,7 +35,7 @@ domains  coercion
 sql_aggregates  sql_functions  sql_refusals
 sql_operators
 sql_expressions  query_text
-sql_clauses
+sql_clauses  sql_relations
 sql
 binding_conditions  binding_text  binding_time  casts
 binding_numbers

@@ -291,6 +291,7 @@ class Dataset:
     def _check_bounds(self, query: Query, request: Request) -> None:
         """Bounds of a column that this query does not use are fine; of nothing at all, they are a slip."""
         known = {*names_in_query(query), *(output.name for output in query.outputs)}
+        known |= {name for name, _ in query.derived}
         for name in request.bounds:
             if name not in known and self.registration.schema.position(name) is None:
                 raise UsageError("bounds", "must name a column or an output of the query", name)

@@ -11,7 +11,7 @@ from discreet.errors import RefusedError, UsageError
 from discreet.expressions import Expression, Field
 from discreet.grid import Grid, choose_grid
 from discreet.plan import Measurement, Request, Unit
-from discreet.query import Aggregate, Bounds
+from discreet.query import Aggregate, Bounds, Node
 from discreet.schema import Schema
 
 __all__ = ["Measurements"]
@@ -35,6 +35,8 @@ class Measurements:
         self.schema, self.unit, self.aliases = schema, unit, aliases
         self.rows, self.pairs, self.groups = rows, pairs, groups
         self.declared = {self._bounds_key(name): bounds for name, bounds in request.bounds.items()}
+        self.derived: tuple[tuple[str, Node], ...] = ()
+        """Columns of a derived table by their names there, by which bounds may be declared too."""
         self.found: dict[str, tuple[Measurement, Fraction]] = {}
 
     def _bounds_key(self, name: str) -> str:
@@ -94,12 +96,13 @@ class Measurements:
 
     def bounds_of(self, aggregate: Aggregate, expression: Expression, alias: str) -> Bounds:
         """Declared bounds: beside the aggregate, else for the alias, else for the column."""
-        names = [alias, expression.name] if isinstance(expression, Field) else [alias]
+        names = [alias, *(name for name, node in self.derived if node == aggregate.argument)]
+        names += [expression.name] if isinstance(expression, Field) else []
         declared = [self.declared[name] for name in names if name in self.declared]
         found = aggregate.bounds or (declared[0] if declared else None)
         if found is not None:
             return found
-        name = expression.name if isinstance(expression, Field) else alias
+        name = names[-1]
         function = aggregate.function.upper()
         raise RefusedError(
             f"{function} of {name!r}",

@@ -42,6 +42,7 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
     groups = plan_groups(query, request, schema, aliases)
     rows, pairs = _limits(request, unit, groups.number)
     builder = Measurements(schema, unit, rows, pairs, groups.number, request, aliases)
+    builder.derived = query.derived
     clauses = _clauses(query, groups.columns, builder)
     outputs = _outputs(query, groups.columns, clauses)
     having, order = clauses.having(query.having), clauses.order(query.order)

@@ -29,6 +29,7 @@ __all__ = [
     "Scalar",
     "aggregates_in",
     "check_nodes",
+    "checked",
     "names_in",
     "names_in_query",
 ]
@@ -141,6 +142,7 @@ class Query:
         having: a condition on the *noisy* values of a group.
         order: by which noisy values and keys the groups are sorted; empty for the order of the keys as listed.
         limit, offset: how many of the sorted groups are kept, and how many are left out before them.
+        derived: columns of a derived table by their names there, for whoever declares bounds by them.
         options: what the query itself says of budget and limits.
         text: what the analyst wrote, for the ledger's history.
     """
@@ -153,6 +155,7 @@ class Query:
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
     offset: int = 0
+    derived: tuple[tuple[str, Node], ...] = ()
     options: Options = field(default_factory=Options)
     text: str = ""
 
@@ -196,6 +199,23 @@ def check_nodes(node: Node, thing: str = "query") -> None:
     measure(node, 1)
 
 
+def checked(query: Query) -> Query:
+    """The query itself, if no expression in it is too large.
+
+    Raises:
+        UsageError: one is.
+    """
+    for node in _nodes_of(query):
+        check_nodes(node)
+    return query
+
+
+def _nodes_of(query: Query) -> list[Node]:
+    nodes = [output.node for output in query.outputs] + [group.node for group in query.groups]
+    nodes += [node for node in (query.where, query.having) if node is not None]
+    return nodes + [key.node for key in query.order]
+
+
 def aggregates_in(node: Node) -> Iterator[Aggregate]:
     """Every aggregate inside an expression, in order."""
     if isinstance(node, Aggregate):
@@ -207,10 +227,7 @@ def aggregates_in(node: Node) -> Iterator[Aggregate]:
 
 def names_in_query(query: Query) -> tuple[str, ...]:
     """Every column a query names, as it is written there; each once."""
-    nodes = [output.node for output in query.outputs] + [group.node for group in query.groups]
-    nodes += [node for node in (query.where, query.having) if node is not None]
-    nodes += [key.node for key in query.order]
-    return tuple(dict.fromkeys(str(name) for node in nodes for name in names_in(node)))
+    return tuple(dict.fromkeys(str(name) for node in _nodes_of(query) for name in names_in(node)))
 
 
 def names_in(node: Node) -> Iterator[Name]:

@@ -16,9 +16,10 @@ from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import RefusedError, UsageError
-from discreet.query import Node, Options, Output, Query
+from discreet.query import Apply, GroupKey, Node, Options, OrderKey, Output, Query, checked
 from discreet.sql_clauses import read_groups, read_having, read_limit, read_offset, read_order
 from discreet.sql_expressions import convert, default_name
+from discreet.sql_relations import check_clauses, read_from
 
 __all__ = ["parse"]
 
@@ -51,23 +52,6 @@ class Dialect(DuckDB):
             if self._match(TokenType.DISTINCT):
                 return self.expression(exp.Distinct(expressions=[self._parse_disjunction()]))
             return super()._parse_lambda(alias)
-
-
-# What may stand in a SELECT beside the parts that are read below, and why each is not answered.
-_PRIVATE_INSTEAD = "Ask for COUNT, SUM or AVG over the rows of the table itself."
-_CLAUSES: dict[str, tuple[str, str, str]] = {
-    "joins": ("JOIN", "a row of another table can multiply one person's rows", "Join before registering."),
-    "laterals": ("LATERAL", "it can multiply one person's rows", _PRIVATE_INSTEAD),
-    "with_": ("WITH (a common table expression)", "only one plain SELECT is read so far", _PRIVATE_INSTEAD),
-    "qualify": ("QUALIFY", "window functions compare private rows", _PRIVATE_INSTEAD),
-    "windows": ("WINDOW", "window functions compare private rows", _PRIVATE_INSTEAD),
-    "distinct": ("SELECT DISTINCT", "the distinct values are private rows", "Use GROUP BY with --keys."),
-    "sample": ("a sample", "the sampling would need its own privacy proof", "Leave it out."),
-    "pivots": ("PIVOT", "its columns come from the data", "Use GROUP BY with --keys."),
-    "into": ("INTO", "a query writes nothing", "Use -o FILE."),
-    "locks": ("FOR UPDATE", "a query writes nothing", "Leave it out."),
-}
-_IGNORED = {"kind", "hint", "match", "operation_modifiers"}
 
 
 def parse(text: str) -> Query:
@@ -183,45 +167,42 @@ def _store_option(found: dict[str, str], name: str, value: str, example: str) ->
 
 
 def _convert_select(statement: exp.Expr, options: Options, text: str) -> Query:
-    if not isinstance(statement, exp.Select):
-        if isinstance(statement, exp.SetOperation):
-            raise RefusedError("UNION", "one person could stand in both parts", hint=_PRIVATE_INSTEAD)
-        raise RefusedError("query", "only SELECT is answered", hint='for example "SELECT COUNT(*) FROM data"')
-    read = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
-    for name, value in statement.args.items():
-        if not value or name in read:
-            continue
-        if name in _CLAUSES:
-            construct, why, instead = _CLAUSES[name]
-            raise RefusedError(construct, why, hint=instead)
-        if name not in _IGNORED:
-            raise RefusedError(name.strip("_").upper(), "is not part of the dialect", hint=_PRIVATE_INSTEAD)
+    check_clauses(statement, _READ)
+    relation = read_from(statement)
     where = statement.args.get("where")
     outputs = _outputs(statement.expressions)
-    return Query(
-        relation=_relation(statement.args.get("from_")),
-        outputs=outputs,
-        where=convert(where.this) if where else None,
-        groups=read_groups(statement.args.get("group"), outputs),
-        having=read_having(statement.args.get("having"), outputs),
-        order=read_order(statement.args.get("order"), outputs),
-        limit=read_limit(statement.args.get("limit")),
-        offset=read_offset(statement.args.get("offset")),
-        options=options,
-        text=" ".join(text.split()),
+    conditions = relation.where if where is None else (*relation.where, relation.resolve(convert(where.this)))
+    having = read_having(statement.args.get("having"), outputs)
+    return checked(
+        Query(
+            relation=relation.table,
+            outputs=tuple(Output(output.name, relation.resolve(output.node)) for output in outputs),
+            where=_all_of(conditions),
+            groups=tuple(
+                GroupKey(key.name, relation.resolve(key.node))
+                for key in read_groups(statement.args.get("group"), outputs)
+            ),
+            having=None if having is None else relation.resolve(having),
+            order=tuple(
+                OrderKey(relation.resolve(key.node), key.descending, key.nulls_first)
+                for key in read_order(statement.args.get("order"), outputs)
+            ),
+            limit=read_limit(statement.args.get("limit")),
+            offset=read_offset(statement.args.get("offset")),
+            derived=relation.columns,
+            options=options,
+            text=" ".join(text.split()),
+        )
     )
 
 
-def _relation(clause: Any) -> str:
-    table = clause.this if clause else None
-    if table is None:
-        raise RefusedError("query", "has no FROM", hint='for example "SELECT COUNT(*) FROM data"')
-    if isinstance(table, exp.Subquery | exp.Select):
-        raise RefusedError("a subquery in FROM", "only the table itself is read so far", hint=_PRIVATE_INSTEAD)
-    extra = {k for k, v in table.args.items() if v and k not in ("this", "alias")}
-    if not isinstance(table, exp.Table) or extra or not isinstance(table.this, exp.Identifier):
-        raise RefusedError("FROM", "must name the one registered table", hint="call it data, or by its file's name")
-    return str(table.name)
+_READ = {"with_", "expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
+
+
+def _all_of(conditions: tuple[Node, ...]) -> Node | None:
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return Apply("and", conditions)
 
 
 def _outputs(expressions: list[exp.Expr]) -> tuple[Output, ...]:
@@ -231,7 +212,7 @@ def _outputs(expressions: list[exp.Expr]) -> tuple[Output, ...]:
         if isinstance(expression, exp.Star) or (
             isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)
         ):
-            raise RefusedError("SELECT *", "would show the private rows themselves", hint=_PRIVATE_INSTEAD)
+            raise RefusedError("SELECT *", "would show the private rows themselves", hint="ask for COUNT, SUM or AVG")
         if isinstance(expression, exp.Alias):
             name, node = str(expression.alias), convert(expression.this)
             if name in taken:

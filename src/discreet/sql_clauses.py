@@ -27,11 +27,11 @@ def read_groups(clause: Any, outputs: tuple[Output, ...]) -> tuple[GroupKey, ...
     for name, value in clause.args.items():
         if value and name not in ("expressions", "all"):
             construct = name.upper().replace("_", " ")
-            why = "one person would stand in every total as well as in its parts"
-            raise RefusedError(construct, why, hint="ask for each grouping in a query of its own")
+            raise RefusedError(construct, _IN_SEVERAL_TOTALS, hint="ask for each grouping in a query of its own")
     plain = [output for output in outputs if not any(aggregates_in(output.node))]
     if clause.args.get("all"):
         return tuple(GroupKey(output.name, output.node) for output in plain)
+    _refuse_rollup(clause.expressions)
     by_name = {output.name: output for output in plain}
     keys: list[GroupKey] = []
     for expression in clause.expressions:
@@ -50,6 +50,18 @@ def read_groups(clause: Any, outputs: tuple[Output, ...]) -> tuple[GroupKey, ...
             raise UsageError("GROUP BY", "names the same key twice", key.name)
         keys.append(key)
     return tuple(keys)
+
+
+def _refuse_rollup(expressions: list[exp.Expr]) -> None:
+    """ROLLUP and CUBE stand among the expressions, as calls or as nodes of their own."""
+    for expression in expressions:
+        name = expression.name.upper() if isinstance(expression, exp.Anonymous) else expression.key.upper()
+        if name in ("ROLLUP", "CUBE", "GROUPINGSETS", "GROUPING SETS"):
+            construct = name.replace("GSETS", "G SETS")
+            raise RefusedError(construct, _IN_SEVERAL_TOTALS, hint="ask for each grouping in a query of its own")
+
+
+_IN_SEVERAL_TOTALS = "one person would stand in every total as well as in its parts"
 
 
 def _at_place(place: Constant, outputs: tuple[Output, ...], clause: str) -> Output:
