@@ -78,8 +78,9 @@ def write_documents(
     """Write the records inside JSON documents as lines, a file for each; also how many places hold none."""
     written: list[LineFile] = []
     bad = 0
+    folder = temp_folder(connection, view)
     for i, file in enumerate(files):
-        target = temp_folder(connection, view) / f"{i}.jsonl"
+        target = folder / f"{i}.jsonl"
         with target.open("wb") as lines:
             for record in records(_texts(file), path):
                 if record is None:
