@@ -234,7 +234,7 @@ def test_zstd(tmp_path: Path) -> None:
     assert rows(register(tmp_path / "b.jsonl.zst")) == [(1, "x")]
     packed = (tmp_path / "a.csv.zst").read_bytes()
     (tmp_path / "c.csv.zst").write_bytes(packed[:-9])
-    with pytest.raises(SourceError, match="damaged|cannot be read"):
+    with pytest.raises(SourceError, match=r"damaged|cannot be read"):
         register(tmp_path / "c.csv.zst", encoding="utf-8")
     (tmp_path / "d.csv.zst").write_text(A)
     with pytest.raises(SourceError, match="is not zstd"):

@@ -329,8 +329,8 @@ SOURCES = {
             (Asked("SELECT COUNT(*) AS n FROM data WHERE rating = 1"),),
             (
                 Asked(
-                    "SELECT vendorId AS k, COUNT(*) AS n, COUNT(DISTINCT reviewerId) AS who, AVG(rating) AS a FROM data "
-                    "GROUP BY k",
+                    "SELECT vendorId AS k, COUNT(*) AS n, COUNT(DISTINCT reviewerId) AS who, AVG(rating) AS a "
+                    "FROM data GROUP BY k",
                     (1, 2, 3),
                     ("k",),
                     {"rating": (0, 5)},

@@ -21,6 +21,7 @@ _BLANK = re.compile(r"[ \t\r\n\ufeff]*")
 # A string that is not closed ends with its line, as no string holds a line break, or with the window.
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*("|\n|\\?\Z)|[{}\[\]]', re.DOTALL)
 _SCALAR = re.compile(r"[^,\]}\s]+")
+_AFTER = tuple(" \t\r\n,]}:")
 _STEP = re.compile(r'\.?("(?:[^"\\]|\\.)+"|[^.\[\]"]+)(\[\*\])?')
 
 
@@ -83,12 +84,9 @@ class _Reader:
             yield from self.members(path)
         else:
             found = self.take()
-            if path:
-                # The path leads elsewhere; a place without the list has no records.
-                yield from ()
-            elif found is None or mark != "{":
+            if found is None or (mark != "{" and not path):
                 yield None
-            else:
+            elif not path:  # else the path leads elsewhere: what has no list has no records
                 yield found
 
     def elements(self, path: tuple[str, ...]) -> Iterator[str | None]:
@@ -150,13 +148,12 @@ class _Reader:
                 _, end = self.decoder.raw_decode(self.text, self.position)
             except (ValueError, RecursionError):
                 end = -1
-            # A number at the end of the window may go on in the next piece.
-            if end >= 0 and (end < len(self.text) or self.ended or self.text[end - 1] in '"}]'):
+            # A number or a word at the end of the window may go on in the next piece.
+            if end >= 0 and (self.ended or self.text[end - 1] in '"}]' or self.text[end : end + 1] in _AFTER):
                 return self.cut(end)
-            short = len(self.text) - self.position <= LONGEST_LINE
-            if (short or end >= 0) and (self.more() or end >= 0):
-                continue
-            return self.skip()
+            stuck = len(self.text) - self.position > LONGEST_LINE or not self.more()
+            if stuck and (end < 0 or not self.ended):
+                return self.skip()
 
     def skip(self) -> str | None:
         """Move beyond a value that the decoder does not take, by its brackets.
@@ -167,21 +164,32 @@ class _Reader:
         if self.text[self.position] not in '{["':
             self.skip_scalar()
             return None
-        here, start = True, self.position
-        at, depth = start, 0
+        here, at = True, self.position
+        still_open: list[str] = []
         while True:
             match = _TOKEN.search(self.text, at)
             if match is None or match[1] in ("", "\\"):
+                # No token, or a string that goes on beyond the window: look on from there.
                 self.position = match.start() if match else len(self.text)
+                if match and len(self.text) - self.position > LONGEST_LINE:
+                    self.text, self.position = '"' + match[1], 0
                 here = False
-                if len(self.text) - self.position > LONGEST_LINE or not self.more():
+                if not self.more():
                     self.position = len(self.text)
                     return None
                 at = self.position
                 continue
             at = match.end()
-            depth += (match[0] in "{[") - (match[0] in "}]")
-            if depth <= 0:
+            if match[0] in "{[":
+                still_open.append(match[0])
+            elif match[0] in "}]":
+                opening = "{" if match[0] == "}" else "["
+                if opening not in still_open:
+                    at = match.start()  # it closes what stands around this value
+                    break
+                while still_open.pop() != opening:
+                    pass
+            if not still_open:
                 break
         if here:
             return self.cut(at)

@@ -83,11 +83,14 @@ def write_documents(
         target = folder / f"{i}.jsonl"
         with target.open("wb") as lines:
             for record in records(_texts(file), path):
-                if record is None:
+                try:
+                    line = None if record is None else record.encode() + b"\n"
+                except UnicodeEncodeError:
+                    line = None  # it was not UTF-8
+                if line is None:
                     bad += 1
                 else:
-                    # What was not UTF-8 is not UTF-8 again, and so a bad line.
-                    lines.write(record.encode("utf-8", "surrogateescape") + b"\n")
+                    lines.write(line)
         written.append(LineFile(str(target), "none", file.keys, file.source))
     return written, bad
 
