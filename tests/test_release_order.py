@@ -163,6 +163,8 @@ def test_what_fails_after_the_debit_is_not_refunded(data, error, reason):
 
 def test_an_interrupt_from_the_keyboard(data, monkeypatch):
     real = DuckDBEngine.run
+    # A shell's background jobs ignore this signal from the start.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def run(self, statement):
         totals = real(self, statement)
@@ -170,8 +172,11 @@ def test_an_interrupt_from_the_keyboard(data, monkeypatch):
         return totals
 
     monkeypatch.setattr(DuckDBEngine, "run", run)
-    with pytest.raises(KeyboardInterrupt):
-        ask(data)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ask(data)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert [entry.reason for entry in debits(data)] == [Failure.INTERRUPTED]
     monkeypatch.undo()
     ask(data)  # and the next query is as good as ever

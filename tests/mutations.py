@@ -1,0 +1,327 @@
+"""Faults put into a copy of the source on purpose: the tests must notice each. `python tests/mutations.py [WORD]`
+
+Each mutation replaces one piece of text in one file, in a copy, and runs the test files that should notice. It
+is caught if a test fails (a module that cannot be imported does not count). The table of what was caught by
+which test is printed; the exit code is 1 if anything was not.
+
+One fault that people expect here is none: `>=` for `>` in the rule for heavy units. A unit with exactly C rows
+then gets the weight floor(S C / C) = S, which it has anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+NEIGHBOURS = ("test_neighbours.py",)
+RELEASE = ("test_release_order.py",)
+REPORTS = ("test_field_reports.py",)
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """`old`, which stands once in `file`, becomes `new`; one of `tests` must fail. `also`: further replacements."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    also: tuple[tuple[str, str], ...] = ()
+
+
+def _halved(function: str, returned: str, tests: tuple[str, ...] = NEIGHBOURS) -> Mutation:
+    source = (ROOT / "src/discreet/sensitivity.py").read_text(encoding="utf-8")
+    body = source[source.index(f"def {function}(") :]
+    old = body[: body.index(returned) + len(returned)]
+    new = old.replace(returned, f"{returned} // 2")
+    return Mutation(f"sensitivity halved: {function}", "sensitivity.py", old, new, tests)
+
+
+MUTATIONS = (
+    # The noise.
+    Mutation(
+        "scale 2 % too large",
+        "laplace/mechanism.py",
+        "scale = exact_sensitivity / exact_epsilon",
+        "scale = exact_sensitivity / exact_epsilon * Fraction(102, 100)",
+        RELEASE,
+    ),
+    Mutation(
+        "scale 2 % too small",
+        "laplace/mechanism.py",
+        "scale = exact_sensitivity / exact_epsilon",
+        "scale = exact_sensitivity / exact_epsilon / Fraction(102, 100)",
+        RELEASE,
+    ),
+    Mutation(
+        "noise drawn at a scale 2 % too small",
+        "laplace/mechanism.py",
+        "totals.add(draw_limbs(scale, len(totals), source))",
+        "totals.add(draw_limbs(scale / Fraction(102, 100), len(totals), source))",
+        RELEASE,
+    ),
+    Mutation(
+        "noise skipped for one measurement",
+        "release.py",
+        "release_limbs(total, entropy)\n",
+        "release_limbs(total, entropy)\n        if measurement.statistic != 'unit_count' else total\n",
+        RELEASE,
+    ),
+    Mutation(
+        "the same noise for every group",
+        "laplace/mechanism.py",
+        "totals.add(draw_limbs(scale, len(totals), source))",
+        "totals.add(Int128Array.from_ints(draw_limbs(scale, 1, source).to_ints() * len(totals)))",
+        (*REPORTS, *RELEASE),
+    ),
+    Mutation(
+        "keys of the cipher from nowhere",
+        "entropy.py",
+        "algorithms.AES(os.urandom(32))",
+        "algorithms.AES(bytes(32))",
+        ("test_entropy.py",),
+    ),
+    Mutation(
+        "each measurement spends the whole epsilon",
+        "privacy.py",
+        "tuple(epsilon * share / total for share in shares)",
+        "tuple(epsilon * share / share for share in shares if total)",
+        REPORTS,
+    ),
+    # Sensitivities.
+    _halved("of_count", "weight * limit"),
+    _halved("of_sum", "weight * limit * grid.largest"),
+    _halved("of_centred_sum", "weight * limit * grid.width"),
+    _halved("of_centred_square", "weight * limit * grid.largest_square", ("test_moments.py",)),
+    _halved("of_unit_count", "weight * limit"),
+    Mutation(
+        "sensitivity of a sum from its upper bound alone",
+        "grid.py",
+        "return max(abs(self.lowest), abs(self.highest))",
+        "return max(0, self.highest)",
+        NEIGHBOURS,
+    ),
+    # Weights.
+    Mutation(
+        "a unit may have one row too many",
+        "relational.py",
+        "exp.GT(this=count.copy(), expression=number(limit))",
+        "exp.GT(this=count.copy(), expression=number(limit + 1))",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "weights not cut",
+        "relational.py",
+        'exp.Coalesce(this=column("w", heavy), expressions=[number(standard)])',
+        "exp.Coalesce(this=number(standard), expressions=[number(standard)])",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "weights rounded up",
+        "relational.py",
+        "exp.Cast(this=exp.IntDiv(this=number(weight * limit), expression=count), to=BIGINT)",
+        "exp.Cast(this=exp.Add(this=exp.IntDiv(this=number(weight * limit), expression=count), "
+        "expression=number(1)), to=BIGINT)",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "rows of unlisted keys take part in a unit's weight",
+        "relational.py",
+        "self._heavy(self.kept(matched=True, values=False), limit, weight)",
+        "self._heavy(self.kept(matched=False, values=False), limit, weight)",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "rows without a unit are kept",
+        "relational.py",
+        "rows = rows.where(present(column(name)))",
+        "rows = rows.where(exp.true())",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "units counted by row, not by group",
+        "relational.py",
+        "return exp.select(*names).from_(kept).group_by(*names)",
+        "return exp.select(*names).from_(kept)",
+        NEIGHBOURS,
+    ),
+    # Values.
+    Mutation(
+        "no clamp to the bounds",
+        "rendering.py",
+        "return _clamp(integer, number(grid.lowest), number(grid.highest))",
+        "return integer",
+        NEIGHBOURS,
+        (
+            ("exp.Mul(this=_clamp(x, low, high), expression=factor)", "exp.Mul(this=x, expression=factor)"),
+            ("this=_clamp(x, number(low), number(high))", "this=x"),
+        ),
+    ),
+    Mutation(
+        "no clamp on the grid",
+        "rendering.py",
+        "return _clamp(integer, number(grid.lowest), number(grid.highest))",
+        "return integer",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "the centre is that of 0 and the upper bound",
+        "rendering.py",
+        "expression=number(grid.lowest + grid.highest)",
+        "expression=number(grid.highest)",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "products in 64 bits",
+        "relational.py",
+        "if measurement.weight * size >= 2**62:",
+        "if measurement.weight * size >= 2**620:",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "short decimals multiplied as they are",
+        "rendering.py",
+        "_SHORT_DECIMAL = 18",
+        "_SHORT_DECIMAL = 1800",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "NaN passed on",
+        "sources/cells.py",
+        """return f"NULLIF({value}, CAST('nan' AS DOUBLE))\"""",
+        "return value",
+        (*REPORTS, *NEIGHBOURS),
+    ),
+    # Keys.
+    Mutation(
+        "the order of groups is that of the data",
+        "engines/duckdb.py",
+        'places = np.asarray(columns["g"], dtype=np.int64)',
+        'places = np.arange(len(columns["g"]), dtype=np.int64)',
+        (*REPORTS, "test_row_order.py"),
+    ),
+    Mutation(
+        "groups without rows are left out",
+        "engines/duckdb.py",
+        "spread[places] = np.asarray(values, dtype=type(offset)) - offset\n    return spread",
+        "spread[places] = np.asarray(values, dtype=type(offset)) - offset\n    return spread[np.sort(places)]",
+        REPORTS,
+    ),
+    # Order, budget, outcome.
+    Mutation(
+        "debit after the engine",
+        "release.py",
+        "    entry = ledger.debit(",
+        "    totals = engine.run(statement)\n    entry = ledger.debit(",
+        RELEASE,
+        (("        totals = engine.run(statement)\n", ""),),
+    ),
+    Mutation(
+        "the budget is not asked",
+        "ledger/book.py",
+        "if not budget.total.covers(spent + loss):",
+        "if not budget.total.covers(loss):",
+        REPORTS,
+    ),
+    Mutation(
+        "an answer is seen before it is recorded",
+        "release.py",
+        "ledger.record_release(entry, answer.report())",
+        "pass",
+        RELEASE,
+    ),
+    Mutation(
+        "the engine's own text leaves",
+        "engines/duckdb.py",
+        'raise EngineError("engine", "could not run the query; its cost stays spent")',
+        'raise EngineError("engine", f"could not run the query: {sys.exception()}")',
+        RELEASE,
+        (
+            ("import datetime\n", "import datetime\nimport sys\n"),
+            ("            failed = True\n        if failed:\n", "            failed = True\n"),
+        ),
+    ),
+    Mutation(
+        "an answer keeps its exact totals",
+        "release.py",
+        "details=details_of(plan),",
+        "details={**details_of(plan), 'exact': [t.to_ints() for t in totals]},",
+        RELEASE,
+        (
+            ("        del totals\n", ""),
+            (
+                "_answer(plan, noisy, confidence, ledger, entry)\n        ledger",
+                "_answer(plan, noisy, confidence, ledger, entry, totals)\n        ledger",
+            ),
+            ("ledger: Ledger, entry: int) -> Answer:", "ledger: Ledger, entry: int, totals=()) -> Answer:"),
+        ),
+    ),
+)
+
+
+def apply(mutation: Mutation, source: Path) -> None:
+    """Change the copy.
+
+    Raises:
+        ValueError: the text to replace does not stand there once: the mutation must follow the source.
+    """
+    path = source / mutation.file
+    text = path.read_text(encoding="utf-8")
+    for old, new in ((mutation.old, mutation.new), *mutation.also):
+        if text.count(old) != 1:
+            raise ValueError(f"{mutation.name}: {old!r} stands {text.count(old)} times in {mutation.file}")
+        text = text.replace(old, new)
+    path.write_text(text, encoding="utf-8")
+
+
+def run(mutation: Mutation) -> str | None:
+    """The first test that fails on the mutated copy; None if none does."""
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        copy = Path(folder)
+        for name in ("src", "tests", "examples"):
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        apply(mutation, copy / "src" / "discreet")
+        paths = os.pathsep.join([str(copy / "src"), os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-m", "not slow", "-p", "no:randomly", "-o", "addopts=-q -rf"]
+            + [str(copy / "tests" / name) for name in mutation.tests],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+    if done.returncode == 0:
+        return None
+    found = re.search(r"^FAILED \S*?(test_\w+\.py::\S+)", done.stdout, re.MULTILINE)
+    if found is None:
+        raise ValueError(
+            f"{mutation.name}: no test failed, but pytest did:\n{done.stdout[-3000:]}{done.stderr[-1000:]}"
+        )
+    return found[1]
+
+
+def main(word: str = "") -> int:
+    """Run all mutations with `word` in their names, and print the table."""
+    missed = 0
+    for mutation in MUTATIONS:
+        if word in mutation.name:
+            caught = run(mutation)
+            missed += caught is None
+            print(f"| {mutation.name} | {mutation.file} | {caught or 'NOT NOTICED'} |", flush=True)
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,13 @@
+"""Faults put into the source on purpose turn the tests red (see `mutations`)."""
+
+from __future__ import annotations
+
+import pytest
+
+import mutations
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutation", mutations.MUTATIONS, ids=lambda mutation: mutation.name)
+def test_mutations_are_noticed(mutation):
+    assert mutations.run(mutation) is not None
