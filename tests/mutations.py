@@ -304,7 +304,7 @@ def run(mutation: Mutation) -> str | None:
         )
     if done.returncode == 0:
         return None
-    found = re.search(r"^FAILED \S*?(test_\w+\.py::\S+)", done.stdout, re.MULTILINE)
+    found = re.search(r"^FAILED \S*?(test_\w+\.py::.*?)( - .*)?$", done.stdout, re.MULTILINE)
     if found is None:
         raise ValueError(
             f"{mutation.name}: no test failed, but pytest did:\n{done.stdout[-3000:]}{done.stderr[-1000:]}"

@@ -26,7 +26,9 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from definition import Group, Question, Row, Statistic, Term, field_term
+from discreet.binding import bind
 from discreet.engines.duckdb import DuckDBEngine
+from discreet.expressions import Expression, Field
 from discreet.plan import Measurement, Plan, Request
 from discreet.planning import make_plan
 from discreet.relational import compile_plan
@@ -219,11 +221,18 @@ def run(plan: Plan, stored: Stored) -> list[list[int]]:
 
 def statistic_of(measurement: Measurement) -> Statistic:
     """What a measurement claims to be, for the oracle."""
-    term = None if measurement.expression is None else field_term(measurement.expression.name)
+    term = None if measurement.expression is None else _term_of(measurement.expression)
     if measurement.grid is None:
         return Statistic(measurement.statistic, term)
     bounds = measurement.grid.bounds
     return Statistic(measurement.statistic, term, bounds.lower, bounds.upper, measurement.grid.step)
+
+
+def _term_of(expression: Expression) -> Term:
+    if isinstance(expression, Field):
+        return field_term(expression.name)
+    columns = _registration("arrow").schema
+    return next(t for t in COMPUTED if bind(parse_expression(t.sql, "term")[0], columns) == expression)
 
 
 # --- terms -----------------------------------------------------------------------------------------------
@@ -267,6 +276,39 @@ FILTERS: Mapping[str, Term] = {
     )
 }
 
+
+def _case(r: Row) -> str | None:
+    return None if r["n"] is None else "more" if r["n"] > 0 else "less"
+
+
+CASE = Term("CASE WHEN n > 0 THEN 'more' WHEN n <= 0 THEN 'less' END", _case)
+COALESCED = Term("COALESCE(kind, 'none')", lambda r: "none" if r["kind"] is None else r["kind"])
+REMAINDER = Term("MOD(device, 3)", _known("device", lambda d: abs(d) % 3 * (1 if d >= 0 else -1)))
+LOWERED = Term("LOWER(actor)", _known("actor", str.lower))
+
+
+def _in_64_bits(x: int) -> int | None:
+    return x if -(2**63) <= x < 2**63 else None
+
+
+def _quotient(r: Row) -> float | None:
+    f, n = r["f"], r["n"]
+    if f is None or n is None or n == 0 or math.isnan(f):
+        return None
+    return f / float(n)
+
+
+COMPUTED = (
+    Term("n + 1", _known("n", lambda n: _in_64_bits(n + 1))),
+    Term("n * 3", _known("n", lambda n: _in_64_bits(n * 3))),
+    Term("ABS(d9)", _known("d9", Decimal.copy_abs)),
+    Term("f / n", _quotient),
+    Term("LENGTH(kind)", _known("kind", len)),
+    Term("d18 - d9", lambda r: None if r["d18"] is None or r["d9"] is None else Fraction(r["d18"]) - Fraction(r["d9"])),
+    Term("CASE WHEN flag THEN n ELSE 0 END", lambda r: r["n"] if r["flag"] else 0),
+)
+"""Arguments of aggregates that are computed; the bounds clamp what they give."""
+
 KINDS = (None, "A", "D", "é", "", "NULL", "A%", "x'; --", '"q"')
 DAYS = (
     None,
@@ -305,7 +347,7 @@ FLOATS = st.one_of(
 )
 
 VALUES: Mapping[str, st.SearchStrategy[Any]] = {
-    "actor": st.sampled_from(("a", "a", "b", "c", "é", None)),
+    "actor": st.sampled_from(("a", "A", "b", "c", "é", None)),
     "device": st.sampled_from((1, 2, 2**63 - 1, -(2**63), None)),
     "kind": st.sampled_from(KINDS),
     "flag": st.sampled_from((True, False, None)),
@@ -349,6 +391,9 @@ GROUPS = {
     "MONTH(day)": _groups(part("day", "month"), (1, 2, 12, None)),
     "HOUR(time)": _groups(part("time", "hour"), (0, 12, 23, None)),
     "DATE(time)": _groups(date_of("time"), DAYS),
+    "CASE": _groups(CASE, ("more", "less", None)),
+    "COALESCE": _groups(COALESCED, ("A", "none", "NULL", "")),
+    "MOD": _groups(REMAINDER, (0, 1, 2, -2, None)),
 }
 
 UNITS = (
@@ -358,6 +403,8 @@ UNITS = (
     (field_term("actor"), date_of("time")),
     (field_term("actor"), field_term("day"), field_term("flag")),
     (part("at", "year"),),
+    (LOWERED,),
+    (field_term("actor"), CASE),
     (),
 )
 
@@ -379,7 +426,10 @@ def _aggregates(with_unit: str | None) -> st.SearchStrategy[tuple[str, ...]]:
         return st.tuples(call, bounds).map(lambda p: f"{p[0]}({name}, contribution_bounds_per_row => {p[1]})")
 
     counts = st.sampled_from(("COUNT(*)", "COUNT(kind)", "COUNT(f)", "COUNT(time)", "COUNT(d38)", "COUNT(flag)"))
-    parts: list[st.SearchStrategy[str]] = [counts, *(sums(name) for name in _SUMS)]
+    computed = st.tuples(st.sampled_from(("SUM", "AVG")), st.sampled_from(COMPUTED)).map(
+        lambda p: f"{p[0]}({p[1].sql}, contribution_bounds_per_row => (-2, 7))"
+    )
+    parts: list[st.SearchStrategy[str]] = [counts, computed, *(sums(name) for name in _SUMS)]
     listed = st.lists(st.one_of(parts), min_size=1, max_size=4, unique=True)
     if with_unit is None:
         return listed.map(tuple)
