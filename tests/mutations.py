@@ -227,9 +227,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the budget is not asked",
-        "ledger/book.py",
-        "if not budget.total.covers(spent + loss):",
-        "if not budget.total.covers(loss):",
+        "ledger/accounting.py",
+        "return budget.total.covers(counted(budget, standing))",
+        "return True",
         REPORTS,
     ),
     Mutation(
