@@ -8,6 +8,11 @@ import mutations
 
 
 @pytest.mark.slow
+def test_without_a_mutation_all_is_green():
+    assert mutations.run_unchanged() is None
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("mutation", mutations.MUTATIONS, ids=lambda mutation: mutation.name)
 def test_mutations_are_noticed(mutation):
     assert mutations.run(mutation) is not None

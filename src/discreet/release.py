@@ -54,7 +54,9 @@ def release(
         EngineError: the engine failed; the cost stays spent.
     """
     source = entropy or SystemEntropy()
-    # In hand: the plan, made from public facts. Nothing private.
+    # What can be compiled is compiled before anything is charged. (With chosen groups there are no keys yet.)
+    statement = compile_plan(plan) if plan.selection is None else None
+    # In hand: the plan and its statement, made from public facts. Nothing private.
     entry = ledger.debit(
         plan.registration.source,
         plan.loss,
@@ -67,10 +69,12 @@ def release(
     )
     # The cost is on the disk. From here on nothing is refunded.
     try:
-        if plan.selection is None:
-            public, totals = plan, engine.run(compile_plan(plan))
-        else:
+        if plan.selection is not None:
             public, totals = _choose_then_total(plan, plan.selection, engine, source)
+        elif statement is not None:
+            public, totals = plan, engine.run(statement)
+        else:
+            raise AssertionError("a statement that was not compiled")
         # In hand: the plan of a query with public keys, and exact integer totals, PRIVATE. Nothing may look at
         # them but the mechanism.
         noisy = add_noise(plan.measurements, totals, source)
