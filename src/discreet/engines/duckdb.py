@@ -60,7 +60,7 @@ class DuckDBEngine:
 
     def _open(self, stack: ExitStack, columns: Collection[int]) -> tuple[duckdb.DuckDBPyConnection, Callable[[], bool]]:
         connection = stack.enter_context(connect())
-        attach(connection, self._registration, self._frame)
+        attach(connection, self._registration, self._frame, columns)
         version = fingerprint(self._registration)
         source = relation(self._registration, columns)
         # Text is parsed once and kept in a table for this query, so that every step reads one snapshot; Parquet

@@ -13,7 +13,7 @@ from discreet.sources.sql_text import identifier, literal
 if TYPE_CHECKING:
     from duckdb.sqltypes import DuckDBPyType
 
-__all__ = ["Field", "fields", "reconciled", "value"]
+__all__ = ["Field", "fields", "missing", "reconciled", "value"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ def value(path: Sequence[str], type_: Type) -> str:
         return "CAST(NULL AS VARCHAR)"
     reference = identifier(path[0]) + "".join(f"[{literal(key)}]" for key in path[1:])
     return finite(f"TRY_CAST({reference} AS {type_})", type_)
+
+
+def missing(type_: Type) -> str:
+    """An expression of type `type_` for what is not there."""
+    return f"CAST(NULL AS {'VARCHAR' if type_.kind is Kind.OTHER else type_})"
 
 
 _EXACT_AS_DOUBLE = frozenset(("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER", "FLOAT", "DOUBLE"))

@@ -116,6 +116,7 @@ def locate(source: str | os.PathLike[str], *, format: str | None = None, table: 
     if kind in _PACKED_INSIDE and packed:
         raise SourceError("source", f"a {kind} file must not be compressed as a whole", text, hint="unpack it first")
     if kind in _DATABASES:
+        table = None if table is None else table.removeprefix("main.")
         identity = f"file:{path}" + (f"::{table}" if table else "")
         return Location(identity, str(path), kind, table or _stem(path), table=table)
     _no_table(table)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import SourceError
-from discreet.schema import Kind, Registration, Schema, Type
+from discreet.schema import Registration, Schema, Type
 from discreet.sources.cells import CellRules, typed
-from discreet.sources.engine_types import Field, fields, reconciled, value
+from discreet.sources.engine_types import Field, fields, missing, reconciled, value
 from discreet.sources.files import source_files
 from discreet.sources.inference import Finding
 from discreet.sources.inspection import Inspection, check_names, settle_types
@@ -92,12 +92,12 @@ def attach_parquet(connection: DuckDBPyConnection, registration: Registration) -
             if i in folders:
                 text = typed(f"k{folders[i]}", column.type, CellRules(empty=False))
             else:
-                text = value(path, column.type) if path in there else _missing(column.type)
+                text = value(path, column.type) if path in there else missing(column.type)
             values.append(f"{text} AS c{i}")
         keys = key_columns(layout.files, partitions)
         parts.append(f"SELECT {', '.join(values)} FROM (SELECT *{keys} FROM {_table(layout.files)})")
     if not parts:
-        nothing = ", ".join(f"{_missing(column.type)} AS c{i}" for i, column in enumerate(columns))
+        nothing = ", ".join(f"{missing(column.type)} AS c{i}" for i, column in enumerate(columns))
         parts.append(f"SELECT {nothing} WHERE FALSE")
     create_view(connection, view_name(registration.source), " UNION ALL ".join(parts))
 
@@ -160,7 +160,3 @@ def _one_type(thing: str, name: str, found: Sequence[Field], options: ReadOption
             hint=f"declare one: types={{{name!r}: 'VARCHAR'}}; values that do not fit it are missing",
         )
     return type_
-
-
-def _missing(type_: Type) -> str:
-    return f"CAST(NULL AS {'VARCHAR' if type_.kind is Kind.OTHER else type_})"

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from discreet.errors import SourceError
 from discreet.schema import Registration
 from discreet.sources.delimited_rows import attach_delimited, select_delimited
+from discreet.sources.duckdb_tables import attach_duckdb, select_duckdb
 from discreet.sources.files import source_files
 from discreet.sources.frames import lend, select_frame
 from discreet.sources.json_lines import attach_json, below, select_json
 from discreet.sources.logs import attach_log, select_log
 from discreet.sources.parquet import attach_parquet, select_parquet
+from discreet.sources.sqlite_tables import attach_sqlite, select_sqlite
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -36,13 +38,19 @@ def relation(registration: Registration, columns: Collection[int] | None = None)
     return _handlers(registration)[1](registration, wanted)
 
 
-def attach(connection: DuckDBPyConnection, registration: Registration, frame: object = None) -> None:
+def attach(
+    connection: DuckDBPyConnection,
+    registration: Registration,
+    frame: object = None,
+    columns: Collection[int] | None = None,
+) -> None:
     """Make ready on `connection` what `relation` refers to; finds out which files there are now.
 
     Args:
         connection: the one that will run the relation; what is made lives as long as it.
         registration: of the source.
         frame: the data frame itself, if it is one.
+        columns: the positions that the relation will ask for; None for all.
 
     Raises:
         SourceError: if a file is gone or cannot be read, or the frame was not given.
@@ -51,6 +59,11 @@ def attach(connection: DuckDBPyConnection, registration: Registration, frame: ob
         if frame is None:
             raise SourceError(registration.source, "is a data frame and must be given")
         lend(connection, registration, frame)
+        return
+    if registration.format == "sqlite":
+        # Here every column costs, as the rows are copied.
+        wanted = range(len(registration.schema.columns)) if columns is None else columns
+        attach_sqlite(connection, registration, wanted)
         return
     failed = False
     try:
@@ -95,6 +108,10 @@ def _handlers(registration: Registration) -> tuple[Callable[..., None], Callable
             return attach_log, select_log
         case "parquet":
             return attach_parquet, select_parquet
+        case "duckdb":
+            return attach_duckdb, select_duckdb
+        case "sqlite":
+            return attach_sqlite, select_sqlite
         case "frame":
             return lend, select_frame
     raise SourceError(registration.source, "was registered by a newer discreet", registration.format)

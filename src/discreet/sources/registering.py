@@ -11,6 +11,7 @@ from discreet.engines.duckdb_connection import connect
 from discreet.errors import UsageError
 from discreet.schema import Registration
 from discreet.sources.delimited import inspect_delimited
+from discreet.sources.duckdb_tables import inspect_duckdb
 from discreet.sources.frames import frame_types, inspect_frame
 from discreet.sources.inspection import Inspection
 from discreet.sources.json_lines import inspect_json
@@ -18,10 +19,18 @@ from discreet.sources.location import Location, locate
 from discreet.sources.logs import inspect_log
 from discreet.sources.options import read_options
 from discreet.sources.parquet import inspect_parquet
+from discreet.sources.sqlite_tables import inspect_sqlite
 
 __all__ = ["check_stored", "describe", "inspect_source", "register", "register_frame"]
 
-_INSPECT = {"csv": inspect_delimited, "jsonl": inspect_json, "log": inspect_log, "parquet": inspect_parquet}
+_INSPECT = {
+    "csv": inspect_delimited,
+    "duckdb": inspect_duckdb,
+    "jsonl": inspect_json,
+    "log": inspect_log,
+    "parquet": inspect_parquet,
+    "sqlite": inspect_sqlite,
+}
 
 
 def register(source: Location | str | os.PathLike[str], **options: Any) -> Registration:
