@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -212,6 +213,18 @@ def test_an_engines_failure_has_one_constant_text(tmp_path):
         assert data.balance().spent.epsilon == HALF
     assert len(texts) == 1
     assert not any(word in str(texts).lower() for word in ("secret", "parquet", "duckdb", "thrift", str(tmp_path)))
+
+
+def test_a_lazy_frame_that_fails_tells_nothing(tmp_path):
+    path = write_rows(tmp_path / "t.csv")
+    lazy = pl.scan_csv(path, infer_schema=False).with_columns(pl.col("x").str.to_integer(strict=True).alias("y"))
+    data = discreet.open(lazy.filter(pl.col("x") != ""), name="t", row_level=True, budget=1, ledger=tmp_path / "l")
+    path.write_text("u,k,x\nu1,a,secret17\n")
+    with pytest.raises(SourceError) as caught:
+        data.query("SELECT COUNT(*) AS n, COUNT(y) AS m FROM data", epsilon="0.5")
+    assert "secret" not in f"{caught.value} {caught.value!r}"
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    assert [entry.reason for entry in debits(data)] == [Failure.SOURCE]
 
 
 def test_a_file_that_is_gone_costs_what_was_debited(data, tmp_path):

@@ -90,18 +90,38 @@ def _lent(frame: Any, names: Sequence[str], thing: str) -> tuple[object, dict[in
         ) from None
     if module == "polars":
         if hasattr(frame, "collect"):
-            frame = frame.collect()
+            frame = _collected(frame, thing)
         # Arrow has no Python objects; they cannot be asked about here either.
         frame = frame.select([column for column in frame.columns if str(frame.schema[column]) != "Object"])
         frame = frame.to_arrow()
+    table = None
     try:
         table = pa.table(frame)
         table.validate(full=True)
+        valid = True
     except (pa.ArrowException, TypeError, ValueError):
-        raise SourceError(thing, "is not a valid Arrow table") from None
+        valid = False
+    if table is None or not valid:
+        # Outside the handler: Arrow's own text may quote the data, and would be found as this error's context.
+        raise SourceError(thing, "is not a valid Arrow table")
     present = set(table.column_names)
     columns = [table.column(name) if name in present else pa.nulls(table.num_rows) for name in names]
     return pa.table(columns, names=[f"c{i}" for i in range(len(names))]), {}
+
+
+def _collected(frame: Any, thing: str) -> Any:
+    """A lazy frame computed.
+
+    Raises:
+        SourceError: with a constant text; Polars' own may quote the data.
+    """
+    import polars as pl
+
+    try:
+        return frame.collect()
+    except (pl.exceptions.PolarsError, OSError):
+        pass
+    raise SourceError(thing, "is a lazy frame that cannot be computed", hint="collect it first")
 
 
 def _lent_pandas(frame: Any, names: Sequence[str], thing: str) -> tuple[object, dict[int, Type]]:
