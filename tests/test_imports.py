@@ -42,7 +42,7 @@ binding_numbers
 binding
 formulas  keys
 grid
-sensitivity  selection
+sensitivity  selection  owner
 plan
 measurements  clauses  grouping
 aggregates
@@ -66,6 +66,7 @@ answer
 formats  postprocessing
 release  estimate
 dataset
+opening
 
 cli
 """

@@ -30,7 +30,7 @@ from discreet.laplace.limbs import Int128Array
 from discreet.ledger import Failure, Ledger
 from discreet.ledger.records import Kind, State
 from discreet.relational import compile_plan
-from discreet.release import add_noise, release
+from discreet.release import Charge, add_noise, release
 
 HALF = Fraction(1, 2)
 SQL = """SELECT k, COUNT(*) AS n, COUNT(x) AS present, SUM(x) AS total, AVG(x) AS mean, COUNT(DISTINCT u) AS who
@@ -131,7 +131,7 @@ def test_plan_debit_engine_noise_record_return(data):
     watch = Watch(data)
     plan = plan_of(data)
     assert watch.events == []
-    answer = release(plan, watch, watch, Fraction(95, 100), version=1, entropy=watch)
+    answer = release(plan, watch, watch, Fraction(95, 100), Charge(1), entropy=watch)
     first_use = list(dict.fromkeys(watch.events))
     assert first_use == ["debit", "debited", "engine", "noise", "record"]
     # Nothing of one step follows the next step's first.
@@ -154,7 +154,7 @@ def test_what_fails_after_the_debit_is_not_refunded(data, error, reason):
     watch = Watch(data)
     watch.fail = error
     with pytest.raises(type(error)) as caught:
-        release(plan_of(data), watch, watch, Fraction(95, 100), version=1, entropy=watch)
+        release(plan_of(data), watch, watch, Fraction(95, 100), Charge(1), entropy=watch)
     assert caught.value is error
     assert watch.events == ["debit", "debited", "engine", "failure"]
     (entry,) = debits(data)

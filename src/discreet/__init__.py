@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from discreet.answer import Answer
     from discreet.arrays import PrivateNumber, count, mean, sum
     from discreet.dataset import Dataset
-    from discreet.dataset import open_source as open
     from discreet.errors import (
         BudgetError,
         DiscreetError,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
         sample_laplace,
     )
     from discreet.ledger import Ledger
+    from discreet.opening import open_source as open
     from discreet.privacy import PrivacyLoss
 
 __version__ = "0.1.0"
@@ -92,7 +92,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "open":
-        return import_module("discreet.dataset").open_source
+        return import_module("discreet.opening").open_source
     if name in _HOMES:
         return getattr(import_module(f"discreet.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'discreet' has no attribute {name!r}")

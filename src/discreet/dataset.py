@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from discreet.bounds import parse_bounds
 from discreet.errors import UsageError
 from discreet.exact import (
+    decimal_text,
     parse_confidence,
     parse_delta,
     parse_epsilon,
     parse_positive_integer,
     parse_rational,
 )
-from discreet.ledger import Balance, Entry, Ledger, default_path
+from discreet.ledger import Balance, Caps, Entry, Ledger
+from discreet.owner import Declared
 from discreet.plan import Plan, Request
 from discreet.planning import make_plan
 from discreet.privacy import parse_budget
@@ -28,9 +29,9 @@ from discreet.sql import parse, parse_expression
 if TYPE_CHECKING:
     from discreet.answer import Answer
     from discreet.estimate import Estimate
-    from discreet.sources import Location, Reading
+    from discreet.policy import DatasetPolicy
 
-__all__ = ["Dataset", "open_source"]
+__all__ = ["Dataset"]
 
 
 class Dataset:
@@ -54,11 +55,14 @@ class Dataset:
         max_groups_contributed: object,
         frame: object = None,
         notice: str = "",
+        policy: DatasetPolicy | None = None,
+        owner: Declared | None = None,
     ) -> None:
         self.registration = registration
         self.notice = notice
         self._ledger, self._version, self._name, self._frame = ledger, version, name, frame
         self._unit, self._row_level = unit, row_level
+        self._policy, self._owner = policy, owner or Declared()
         self._limits = {
             "max_contributions": max_contributions,
             "max_groups_contributed": max_groups_contributed,
@@ -129,10 +133,13 @@ class Dataset:
             BudgetError, EngineError: as `query`.
         """
         from discreet.engines.duckdb import DuckDBEngine
-        from discreet.release import release
+        from discreet.release import Charge, release
 
+        charge = Charge(self._version, analyst)
+        if self._policy is not None:
+            charge = Charge(self._version, analyst, self._policy.budget.caps(analyst), self._policy.budget.unit)
         engine = DuckDBEngine(plan.registration, self._frame)
-        return release(plan, self._ledger, engine, confidence, version=self._version, analyst=analyst)
+        return release(plan, self._ledger, engine, confidence, charge)
 
     def estimate(
         self,
@@ -181,9 +188,13 @@ class Dataset:
         self._check_relation(query)
         options = query.options
         loss = _one_of("epsilon", epsilon, options.epsilon)
+        if loss is None and self._policy is not None:
+            loss = self._policy.budget.default_epsilon
         if loss is None:
             raise UsageError("epsilon", "is required: it says how much privacy the query costs", hint="0.5 is usual")
         allowed = _one_of("delta", delta, options.delta)
+        if allowed is None and self._policy is not None and self._policy.unknown_groups:
+            allowed = self._policy.budget.default_delta
         rows = _one_of("max_contributions", max_contributions, options.max_contributions)
         groups = _one_of("max_groups_contributed", max_groups_contributed, options.max_groups_contributed)
         request = Request(
@@ -198,9 +209,12 @@ class Dataset:
             bounds={
                 name: parse_bounds(value, f"bounds of {name!r}") for name, value in _mapping("bounds", bounds).items()
             },
+            owner=self._owner,
         )
         self._check_bounds(query, request)
-        return make_plan(query, self._extended(names_in_query(query), query.relation), request)
+        if self._policy is not None:
+            Caps(self._policy.budget.max_epsilon_per_query).check_query(request.epsilon)
+        return make_plan(query, self._extended([*names_in_query(query), *self._owner.columns], query.relation), request)
 
     def balance(self) -> Balance | None:
         """The budget's total, what is spent and what is left; None while there is no budget."""
@@ -219,6 +233,12 @@ class Dataset:
         if not self._row_level and self._unit is None:
             raise UsageError("budget", "belongs to a privacy unit", hint="say --unit COLUMN, or --row-level")
         loss = parse_budget(total)
+        if self._policy is not None:
+            own = self._policy.budget
+            if loss.epsilon != own.total.epsilon or loss.delta not in (0, own.total.delta):
+                rule = f"is epsilon {decimal_text(own.total.epsilon)}, by the owner's policy ({own.path})"
+                raise UsageError("budget", rule, str(total))
+            return
         self._ledger.set_budget(self.registration.source, loss, unit=self.unit_text())
 
     def unit_text(self) -> str:
@@ -285,7 +305,10 @@ class Dataset:
             return own
         number = parse_positive_integer(name, asked)
         if own is not None and number > own:
-            raise UsageError(name, f"must be at most {own}, as the source was opened with", number)
+            by = "as the source was opened with"
+            if self._policy is not None and getattr(self._policy, name) == own:
+                by = f"the owner's limit ({self._policy.path}.{name})"
+            raise UsageError(name, f"must be at most {own}, {by}", number)
         return number
 
     def _check_bounds(self, query: Query, request: Request) -> None:
@@ -354,130 +377,3 @@ def _mapping(name: str, value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise UsageError(name, "must be a dictionary from column names", value)
     return value
-
-
-def open_source(
-    source: object,
-    *,
-    privacy_unit: str | Sequence[str] | None = None,
-    row_level: bool = False,
-    max_contributions: object = None,
-    max_groups_contributed: object = None,
-    budget: object = None,
-    ledger: str | os.PathLike[str] | None = None,
-    name: str | None = None,
-    types: Mapping[str, str] | None = None,
-    expect: Sequence[str] = (),
-    **reading: Unpack[Reading],
-) -> Dataset:
-    """Open a private source: a file, or a pandas, Polars or Arrow table.
-
-    The first opening registers it: it reads the whole source once, and stores names and types in the ledger as
-    the owner's disclosure. Later ones use what is stored.
-
-    Args:
-        source: a path to a CSV, TSV, JSON or Parquet file or an access log, a folder or a pattern of such files
-            (text also as .gz or .zst), ``FILE::TABLE`` for DuckDB and SQLite, or a data frame.
-        privacy_unit: who is protected: a column, or several expressions with commas ("actor, DATE(time)") or as
-            a list.
-        row_level: instead, each row is its own unit.
-        max_contributions: how many rows one unit may weigh, over all groups.
-        max_groups_contributed: how many groups one unit may weigh in COUNT(DISTINCT unit).
-        budget: the source's total epsilon, or a pair (epsilon, delta); sets it for good the first time.
-        ledger: the ledger's file; None for DISCREET_LEDGER, else the user's state folder.
-        name: what a data frame is called (required for one).
-        types: for columns whose type is to be another than the one found, its name.
-        expect: names that a CSV file's columns are going to be asked by. With the unit, they tell its header from
-            a first row where everything is text.
-        **reading: how the files are read, fixed at the first opening: `format`, `encoding` ("gbk"), `header`,
-            `names`, `delimiter`, `quote`, `escape`, `null_values`, `decimal`, `thousands`, `timezone` and `year` of
-            times that say none, `records` (the path of the list inside JSON documents, "Records"), `log_format`
-            ("combined", "common", "syslog", "rfc5424", "auditd"), `table` of a database, `partitions` (whether
-            folders called name=value are columns), `strict` (refuse a file with a bad record; None: with half of
-            them bad). An option that means nothing for the format is refused.
-
-    Raises:
-        SourceError: the source cannot be read or registered.
-        UsageError: an argument is not valid, or contradicts what is stored.
-        LedgerError: the ledger cannot be used.
-    """
-    from discreet import sources
-
-    if not isinstance(row_level, bool):
-        raise UsageError("row_level", "must be True or False", row_level)
-    if row_level and privacy_unit is not None:
-        raise UsageError("privacy unit", "and row level exclude each other", privacy_unit)
-    unit = None if privacy_unit is None else _unit_texts(privacy_unit)
-    # What can be told before the source is registered is told now: a slip of the pen leaves no trace.
-    if budget is not None:
-        parse_budget(budget)
-    for limit, value in (("max_contributions", max_contributions), ("max_groups_contributed", max_groups_contributed)):
-        if value is not None:
-            parse_positive_integer(limit, value)
-    book = Ledger(default_path() if ledger is None else os.fspath(ledger))
-    is_path = isinstance(source, str | os.PathLike)
-    if is_path:
-        location = _located(source, reading)
-        identity, known_as = location.source, name or location.name
-    else:
-        if not name:
-            raise UsageError("name", "is required for a data frame: the ledger knows it by that", hint='name="visits"')
-        identity, known_as = f"frame:{name}", name
-        if reading:
-            rule = "means nothing for a data frame: it bears its types already"
-            raise UsageError(next(iter(reading)), rule, next(iter(reading.values())))
-    registration = book.registration(identity)
-    version, notice = book.version(identity), ""
-    if registration is None or not is_path:
-        made = (
-            sources.register(location, types=types or {}, expect=(*(unit or ()), *expect), **reading)
-            if is_path
-            else sources.register_frame(source, name or "", types=types or {})
-        )
-        if registration is not None and made.schema != registration.schema:
-            rule = "has other columns or types than when it was registered"
-            raise UsageError(f"data frame {name!r}", rule, hint="give the new table a name of its own")
-        if registration is None:
-            version = book.register(made, first=True)
-            notice = f"registered {known_as}: {len(made.schema.columns)} columns, read whole, types stored"
-        registration = book.registration(identity) or made
-    else:
-        sources.check_stored(registration, types=types or {}, **reading)
-    dataset = Dataset(
-        registration,
-        book,
-        version=version,
-        name=known_as,
-        unit=unit,
-        row_level=row_level,
-        max_contributions=max_contributions,
-        max_groups_contributed=max_groups_contributed,
-        frame=None if is_path else source,
-        notice=notice,
-    )
-    if privacy_unit is not None or row_level:
-        dataset.unit_text()  # an unknown column is told now, not at the first query
-    if budget is not None:
-        dataset.set_budget(budget)
-    return dataset
-
-
-def _located(source: Any, reading: Reading) -> Location:
-    """Where the source is; takes `format` out of the options, as it is part of that."""
-    from discreet.sources import Reading, locate
-
-    for name in reading:
-        if name not in Reading.__annotations__:
-            known = ", ".join(sorted(Reading.__annotations__))
-            raise UsageError("open", f"has no such option; those of reading are {known}", name)
-    format_ = reading.pop("format", None)
-    if reading.get("log_format") is not None:
-        format_ = format_ or "log"  # the name of a log tells nothing
-    return locate(source, format=format_, table=reading.get("table"))
-
-
-def _unit_texts(unit: object) -> tuple[str, ...]:
-    texts = (unit,) if isinstance(unit, str) else tuple(unit) if isinstance(unit, Sequence) else ()
-    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
-        raise UsageError("privacy unit", "must be a column name, or several with commas between", unit)
-    return texts

@@ -42,8 +42,9 @@ def plan_groups(query: Query, request: Request, schema: Schema, aliases: Sequenc
     """The grouping columns, the lists of their public keys in the order of the columns, and whether the groups are
     to be chosen from the data.
 
-    A list may be of one column's keys or of combinations; what is listed apart is multiplied. An expression that
-    can only have a few values, which everybody knows, needs no list. Where groups are chosen, lists restrict them.
+    A list may be of one column's keys or of combinations; what is listed apart is multiplied. Where none is given,
+    the owner's counts. An expression that can only have a few values, which everybody knows, needs no list. Where
+    groups are chosen, lists restrict them.
 
     Raises:
         UsageError: keys that are not valid, or that name no grouping column.
@@ -52,6 +53,7 @@ def plan_groups(query: Query, request: Request, schema: Schema, aliases: Sequenc
     columns: list[KeyColumn] = []
     for group in query.groups:
         expression = bind_groupable(group.node, schema, f"GROUP BY {group.name}", aliases)
+        request.owner.check_allowed(expression)
         columns.append(KeyColumn(group.name, expression))
     lists: dict[int, KeyList] = {}
     for names, values in request.keys.items():
@@ -67,8 +69,15 @@ def plan_groups(query: Query, request: Request, schema: Schema, aliases: Sequenc
             rows = tuple((value,) for value in cast_keys(values, types[0], columns[places[0]].name))
         else:
             rows = cast_rows(values, types, [columns[place].name for place in places])
+        for i, place in enumerate(places):
+            request.owner.check_keys(columns[place].expression, (row[i] for row in rows))
         lists[min(places)] = KeyList(places, rows)
     known = {place for found in lists.values() for place in found.columns}
+    for place, column in enumerate(columns):
+        own = None if place in known else request.owner.keys(column.expression)
+        if own is not None:
+            lists[place] = KeyList((place,), tuple((key,) for key in own))
+            known.add(place)
     domains = {place: public_domain(column.expression) for place, column in enumerate(columns) if place not in known}
     chosen = _are_chosen(columns, domains, request)
     for place, domain in domains.items():
@@ -93,6 +102,8 @@ def _are_chosen(
     chosen = bool(unknown) or strategy == "LAPLACE_THRESHOLD"
     if chosen and (strategy == "PUBLIC_GROUPS" or request.delta == 0):
         raise _unknown_keys((unknown or list(columns))[0], request)
+    if chosen:
+        request.owner.check_chosen((unknown or list(columns))[0].name)
     if minimum is not None and not chosen:
         rule = "is for groups chosen from the data; here all groups are public, and each is shown"
         raise UsageError("min_privacy_units_per_group", rule, minimum, "leave it out")

@@ -37,6 +37,7 @@ class Measurements:
         self.declared = {self._bounds_key(name): bounds for name, bounds in request.bounds.items()}
         self.derived: tuple[tuple[str, Node], ...] = ()
         """Columns of a derived table by their names there, by which bounds may be declared too."""
+        self.owner = request.owner
         self.found: dict[str, tuple[Measurement, Fraction]] = {}
 
     def _bounds_key(self, name: str) -> str:
@@ -46,6 +47,7 @@ class Measurements:
 
     def add(self, measurement: Measurement, share: Fraction) -> int:
         """Its place among the measurements; asked twice, it is measured once, at the larger share."""
+        self.owner.check_allowed(measurement.expression)
         key = json.dumps(measurement.canonical())
         known = self.found.get(key)
         self.found[key] = (measurement, max(share, known[1]) if known else share)
@@ -95,11 +97,12 @@ class Measurements:
         return expression, choose_grid(expression.type, bounds, f"{function} of {shown!r}")
 
     def bounds_of(self, aggregate: Aggregate, expression: Expression, alias: str) -> Bounds:
-        """Declared bounds: beside the aggregate, else for the alias, else for the column."""
+        """Declared bounds: beside the aggregate, else for the alias, else for the column, else the owner's."""
+        self.owner.check_allowed(expression)
         names = [alias, *(name for name, node in self.derived if node == aggregate.argument)]
         names += [expression.name] if isinstance(expression, Field) else []
         declared = [self.declared[name] for name in names if name in self.declared]
-        found = aggregate.bounds or (declared[0] if declared else None)
+        found = self.owner.bounds(expression, aggregate.bounds or (declared[0] if declared else None))
         if found is not None:
             return found
         name = names[-1]

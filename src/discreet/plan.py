@@ -18,6 +18,7 @@ from typing import Any
 from discreet.expressions import Expression, canonical
 from discreet.formulas import Formula, canonical_formula
 from discreet.grid import Grid
+from discreet.owner import Declared
 from discreet.privacy import RELATION, PrivacyLoss
 from discreet.query import Bounds, Node, Scalar
 from discreet.schema import Registration
@@ -57,6 +58,7 @@ class Request:
         keys: for each grouping column or alias, its public values; or for a tuple of them, their public
             combinations. What is listed apart is multiplied.
         bounds: for columns or aliases, their declared bounds.
+        owner: what the owner's policy says of columns and groups.
     """
 
     epsilon: Fraction
@@ -68,6 +70,7 @@ class Request:
     group_selection_strategy: str | None = None
     keys: Mapping[str | tuple[str, ...], object] = field(default_factory=dict)
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    owner: Declared = field(default_factory=Declared)
 
 
 @dataclass(frozen=True)

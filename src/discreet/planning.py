@@ -39,6 +39,8 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
     schema = registration.schema
     aliases = ("data", query.relation)
     unit = unit_of(request.unit, schema)
+    where = bind_condition(query.where, schema, aliases) if query.where is not None else None
+    request.owner.check_allowed(where)
     groups = plan_groups(query, request, schema, aliases)
     rows, pairs = _limits(request, unit, groups.number)
     builder = Measurements(schema, unit, rows, pairs, groups.number, request, aliases)
@@ -46,7 +48,6 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
     clauses = _clauses(query, groups.columns, builder)
     outputs = _outputs(query, groups.columns, clauses)
     having, order = clauses.having(query.having), clauses.order(query.order)
-    where = bind_condition(query.where, schema, aliases) if query.where is not None else None
     # Choosing the groups takes one share more.
     of_selection = [Fraction(1)] if groups.chosen else []
     shares = split(request.epsilon, [*of_selection, *(share for _, share in builder.found.values())])

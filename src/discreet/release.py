@@ -6,6 +6,7 @@ A comment after each step says what is in hand, and whether it is still private.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -17,14 +18,31 @@ from discreet.entropy import Entropy, SystemEntropy
 from discreet.errors import DiscreetError, EngineError, SourceError
 from discreet.laplace.limbs import Int128Array
 from discreet.laplace.mechanism import LaplaceMechanism
-from discreet.ledger import Failure, Ledger
+from discreet.ledger import Caps, Failure, Ledger
 from discreet.plan import Measurement, Plan
 from discreet.postprocessing import answer_columns
 from discreet.relational import compile_plan, needed_columns
 from discreet.relational_selection import compile_selection
 from discreet.selection import Selection, passes
 
-__all__ = ["release"]
+__all__ = ["Charge", "release"]
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What the ledger is told of a query beside its plan.
+
+    Attributes:
+        version: of the registration that the plan was made from.
+        analyst: who asks.
+        caps: what the owner's policy allows one query, and this analyst.
+        unit: what one privacy unit is called by a budget that several data sets share; "" for the plan's wording.
+    """
+
+    version: int
+    analyst: str = ""
+    caps: Caps = field(default_factory=Caps)
+    unit: str = ""
 
 
 def release(
@@ -32,9 +50,8 @@ def release(
     ledger: Ledger,
     engine: Engine,
     confidence: Fraction,
+    charge: Charge,
     *,
-    version: int,
-    analyst: str = "",
     entropy: Entropy | None = None,
 ) -> Answer:
     """Answer a planned query.
@@ -44,8 +61,7 @@ def release(
         ledger: where the cost is debited before the engine starts.
         engine: runs the plan's statement.
         confidence: of the intervals.
-        version: of the registration that the plan was made from.
-        analyst: who asks, for the history.
+        charge: to whom, and under which limits of the owner's.
         entropy: a scripted source, in tests only; None for the operating system's.
 
     Raises:
@@ -60,12 +76,13 @@ def release(
     entry = ledger.debit(
         plan.registration.source,
         plan.loss,
-        unit=plan.unit.text,
+        unit=charge.unit or plan.unit.text,
         query=plan.text,
         digest=plan.digest,
         limits=plan.limits(),
-        analyst=analyst,
-        version=version,
+        analyst=charge.analyst,
+        version=charge.version,
+        caps=charge.caps,
     )
     # The cost is on the disk. From here on nothing is refunded.
     try:

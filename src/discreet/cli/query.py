@@ -120,8 +120,8 @@ def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
     Raises:
         DiscreetError: as `discreet.open` and `Dataset.plan`; nothing was charged.
     """
-    from discreet.dataset import open_source
     from discreet.exact import parse_delta, parse_epsilon
+    from discreet.opening import open_source
     from discreet.query import names_in_query
     from discreet.sql import parse
 

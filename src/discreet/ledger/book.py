@@ -102,9 +102,14 @@ class Ledger:
 
     def registration(self, source: str) -> Registration | None:
         """What the owner disclosed about a source, newest version, or None."""
+        found = self.registered(source)
+        return None if found is None else found[0]
+
+    def registered(self, source: str) -> tuple[Registration, int] | None:
+        """`registration` and `version` of one moment, or None."""
         with self._store.reading() as connection:
             row = _registered(connection, source)
-        return None if row is None else Registration.from_json(json.loads(row["content"]))
+        return None if row is None else (Registration.from_json(json.loads(row["content"])), int(row["version"]))
 
     def version(self, source: str) -> int:
         """The version of the newest registration: 1, 2, ...; 0 if there is none."""
@@ -209,9 +214,14 @@ class Ledger:
             if total != old.total:
                 self._append(connection, Kind.RAISE, account, _amount(total))
 
-    def join(self, source: str, account: str) -> None:
+    def join(self, source: str, account: str, *, dataset: str = "") -> None:
         """Let a source charge an account that it may share with others: the owner's act, once, for good. What the
         source has spent on its own account comes along. Joining again changes nothing.
+
+        Args:
+            source: the source.
+            account: a shared budget's, or the source's own.
+            dataset: what the owner's policy calls the source. From then on it is asked through a policy only.
 
         Raises:
             UsageError: if the source charges another account by now, the account has no budget, or the two are
@@ -219,9 +229,13 @@ class Ledger:
             BudgetError: if the account cannot take what the source has spent.
         """
         source, account = _text("source", source), _text("account", account)
+        more = {"content": _json("dataset", {"dataset": _text("dataset", dataset)})} if dataset else {}
         with self._store.writing() as connection:
+            joined = chain.newest(connection, "e.source = ? AND e.kind = 'join'", source)
             in_force = _account(connection, source)
             if account == in_force:
+                if dataset and joined is None:
+                    self._append(connection, Kind.JOIN, source, more)
                 return
             if in_force != source:
                 raise UsageError(f"budget of {source}", f"is {in_force}, shared for good", account)
@@ -237,7 +251,16 @@ class Ledger:
             after = charged(standing, brought.spent, queries=brought.queries)
             if not fits(budget, after):
                 raise _too_little(account, budget, standing, brought.spent)
-            self._append(connection, Kind.JOIN, source, {"account": account, **_amount(brought.spent)}, standing=after)
+            fields = {"account": account, **_amount(brought.spent), **more}
+            self._append(connection, Kind.JOIN, source, fields, standing=after)
+
+    def governed(self, source: str) -> str | None:
+        """What the owner's policy calls a source that is asked through one only; None for others."""
+        with self._store.reading() as connection:
+            joined = chain.newest(connection, "e.source = ? AND e.kind = 'join'", source)
+        if joined is None or joined["content"] is None:
+            return None
+        return str(json.loads(joined["content"])["dataset"])
 
     # --- queries ---------------------------------------------------------------------------------------
 
@@ -480,11 +503,11 @@ def _version(connection: Connection, source: str) -> int:
 
 def _account(connection: Connection, source: str) -> str:
     row = chain.newest(connection, "e.source = ? AND e.kind = 'join'", source)
-    return source if row is None else str(row["account"])
+    return source if row is None else row["account"] or source
 
 
 def _members(connection: Connection, account: str) -> tuple[str, ...]:
-    return tuple(row["source"] for row in chain.rows(connection, f"{ACCOUNT} = ? AND e.kind = 'join'", account))
+    return tuple(row["source"] for row in chain.rows(connection, "e.account = ? AND e.kind = 'join'", account))
 
 
 def _budget(connection: Connection, account: str) -> Budget | None:
@@ -514,14 +537,7 @@ def _check_caps(account: str, caps: Caps, loss: PrivacyLoss, standing: Standing,
     Raises:
         BudgetError: naming the limit. Nothing was charged.
     """
-    if caps.query is not None and loss.epsilon > caps.query:
-        most = decimal_text(caps.query)
-        raise BudgetError(
-            "epsilon of one query",
-            f"is at most {most} by the owner's policy (max_epsilon_per_query). Nothing was charged",
-            decimal_text(loss.epsilon),
-            f"ask for at most epsilon {most}",
-        )
+    caps.check_query(loss.epsilon)
     if caps.analyst is not None and after.by_analyst.epsilon > caps.analyst:
         spent, most = standing.by_analyst.epsilon, decimal_text(caps.analyst)
         left = max(caps.analyst - spent, Fraction(0))

@@ -258,7 +258,7 @@ class Check:
             raise Damage(f"entry {self._count} is missing")
         source, account = row["source"], row["account"] or row["source"]
         if row["kind"] == "join":
-            if source in self._accounts:
+            if self._accounts.get(source, source) != source:
                 raise Damage(f"entry {self._count} moves a source to another account a second time")
             self._accounts[source] = account
         elif account != self._accounts.get(source, source):
@@ -272,7 +272,7 @@ class Check:
             case "debit":
                 standing = self._charged(row, account, queries=1)
                 self._check_share(row, account)
-            case "join":
+            case "join" if account != source:
                 standing = self._charged(row, account, queries=self._standing[source].queries)
                 if amount(row) != self._standing[source].spent:
                     raise Damage(f"entry {self._count} leaves behind what its source had spent")

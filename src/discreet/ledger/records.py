@@ -8,6 +8,8 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from discreet.errors import BudgetError
+from discreet.exact import decimal_text
 from discreet.privacy import PrivacyLoss
 
 __all__ = ["Balance", "Budget", "Caps", "Entry", "Failure", "Kind", "Share", "State", "Window"]
@@ -19,7 +21,7 @@ class Kind(StrEnum):
     REGISTER = "register"  # the owner's disclosure about a source; the newest counts
     BUDGET = "budget"  # the total of an account, its privacy unit and relation: once
     RAISE = "raise"  # a higher total: the owner's act
-    JOIN = "join"  # which account a source charges from now on, and what it had spent before: once
+    JOIN = "join"  # by whose policy, and to which account, a source is asked from now on; what it had spent before
     DEBIT = "debit"  # a query's whole cost, before anything is read
     RELEASED = "released"  # a debited query's answer
     FAILED = "failed"  # a debited query that gave no answer; its cost stays spent
@@ -82,6 +84,21 @@ class Caps:
 
     query: Fraction | None = None
     analyst: Fraction | None = None
+
+    def check_query(self, epsilon: Fraction) -> None:
+        """Refuse a query that costs more than one may.
+
+        Raises:
+            BudgetError: naming the owner's value.
+        """
+        if self.query is not None and epsilon > self.query:
+            most = decimal_text(self.query)
+            raise BudgetError(
+                "epsilon of one query",
+                f"is at most {most} by the owner's policy (max_epsilon_per_query). Nothing was charged",
+                decimal_text(epsilon),
+                f"ask for at most epsilon {most}",
+            )
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ class BudgetPolicy:
         window: how often it begins anew.
         unit: what one privacy unit is called where several data sets share the budget; "" for the wording of
             their own `privacy_unit`.
+        default_epsilon, default_delta: of a query that does not say what it costs.
         max_epsilon_per_query: of one query.
         max_epsilon_per_analyst: of each analyst who is not named in `analysts`.
         analysts: the most epsilon of single analysts, by name.
@@ -59,6 +60,8 @@ class BudgetPolicy:
     total: PrivacyLoss
     window: Window = Window.NEVER
     unit: str = ""
+    default_epsilon: Fraction | None = None
+    default_delta: Fraction | None = None
     max_epsilon_per_query: Fraction | None = None
     max_epsilon_per_analyst: Fraction | None = None
     analysts: Mapping[str, Fraction] = field(default_factory=dict)

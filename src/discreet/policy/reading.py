@@ -14,7 +14,7 @@ from typing import Any
 
 from discreet.bounds import checked_bounds
 from discreet.errors import PolicyError, SourceError, UsageError
-from discreet.exact import parse_delta, parse_epsilon, parse_rational
+from discreet.exact import decimal_text, parse_delta, parse_epsilon, parse_rational
 from discreet.keys import split_line
 from discreet.ledger.records import Window
 from discreet.policy.declared import BudgetPolicy, ColumnPolicy, DatasetPolicy, Policy, near
@@ -131,6 +131,11 @@ def _budget(table: Table, name: str) -> BudgetPolicy:
         return cap
 
     query = table.take("max_epsilon_per_query", within)
+    usual = table.take("default_epsilon", within)
+    if usual is not None and query is not None and usual > query:
+        rule = f"must not be above {table.at('max_epsilon_per_query')}"
+        table.faults.note(table.at("default_epsilon"), rule, decimal_text(usual))
+    usual_delta = table.take("default_delta", lambda at, value: _default_delta(at, value, delta, table.at("delta")))
     analyst = table.take("max_epsilon_per_analyst", within)
     analysts = {}
     listed = table.raw("analysts")
@@ -150,10 +155,19 @@ def _budget(table: Table, name: str) -> BudgetPolicy:
         PrivacyLoss(epsilon or Fraction(1), delta),
         window,
         unit or "",
+        usual,
+        usual_delta,
         query,
         analyst,
         analysts,
     )
+
+
+def _default_delta(at: str, value: object, total: Fraction, path: str) -> Fraction:
+    found = parse_delta(number(at, value), name=at)
+    if found > total:
+        raise UsageError(at, f"must not be above {path}", str(value))
+    return found
 
 
 def _epsilon(at: str, value: object) -> Fraction:

@@ -1,0 +1,337 @@
+"""Opening a source: registered if need be, with its unit, limits, budget and ledger, by hand or by a policy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from discreet.dataset import Dataset
+from discreet.errors import PolicyError, UsageError
+from discreet.exact import decimal_text, parse_positive_integer
+from discreet.ledger import Ledger, default_path
+from discreet.policy import DatasetPolicy, Policy, load_policy
+from discreet.policy.checking import declare, registration_faults
+from discreet.privacy import parse_budget
+
+if TYPE_CHECKING:
+    from discreet.schema import Registration
+    from discreet.sources import Location, Reading
+
+__all__ = ["open_source"]
+
+
+def open_source(
+    source: object = None,
+    *,
+    policy: str | os.PathLike[str] | Policy | None = None,
+    privacy_unit: str | Sequence[str] | None = None,
+    row_level: bool = False,
+    max_contributions: object = None,
+    max_groups_contributed: object = None,
+    budget: object = None,
+    ledger: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    types: Mapping[str, str] | None = None,
+    expect: Sequence[str] = (),
+    **reading: Unpack[Reading],
+) -> Dataset:
+    """Open a private source: a file, or a pandas, Polars or Arrow table.
+
+    The first opening registers it: it reads the whole source once, and stores names and types in the ledger as
+    the owner's disclosure. Later ones use what is stored.
+
+    Args:
+        policy: the owner's policy, a file. `source` is then the name of one of its data sets (None for its only one),
+            and everything is taken from there; limits may be narrowed here, or said again.
+        source: a path to a CSV, TSV, JSON or Parquet file or an access log, a folder or a pattern of such files
+            (text also as .gz or .zst), ``FILE::TABLE`` for DuckDB and SQLite, or a data frame.
+        privacy_unit: who is protected: a column, or several expressions with commas ("actor, DATE(time)") or as
+            a list.
+        row_level: instead, each row is its own unit.
+        max_contributions: how many rows one unit may weigh, over all groups.
+        max_groups_contributed: how many groups one unit may weigh in COUNT(DISTINCT unit).
+        budget: the source's total epsilon, or a pair (epsilon, delta); sets it for good the first time.
+        ledger: the ledger's file; None for DISCREET_LEDGER, else the user's state folder.
+        name: what a data frame is called (required for one).
+        types: for columns whose type is to be another than the one found, its name.
+        expect: names that a CSV file's columns are going to be asked by. With the unit, they tell its header from
+            a first row where everything is text.
+        **reading: how the files are read, fixed at the first opening: `format`, `encoding` ("gbk"), `header`,
+            `names`, `delimiter`, `quote`, `escape`, `null_values`, `decimal`, `thousands`, `timezone` and `year` of
+            times that say none, `records` (the path of the list inside JSON documents, "Records"), `log_format`
+            ("combined", "common", "syslog", "rfc5424", "auditd"), `table` of a database, `partitions` (whether
+            folders called name=value are columns), `strict` (refuse a file with a bad record; None: with half of
+            them bad). An option that means nothing for the format is refused.
+
+    Raises:
+        SourceError: the source cannot be read or registered.
+        UsageError: an argument is not valid, or contradicts the policy or what is stored.
+        LedgerError: the ledger cannot be used.
+    """
+    limits = {"max_contributions": max_contributions, "max_groups_contributed": max_groups_contributed}
+    for limit, value in limits.items():
+        if value is not None:
+            parse_positive_integer(limit, value)
+    if not isinstance(row_level, bool):
+        raise UsageError("row_level", "must be True or False", row_level)
+    if row_level and privacy_unit is not None:
+        raise UsageError("privacy unit", "and row level exclude each other", privacy_unit)
+    unit = None if privacy_unit is None else _unit_texts(privacy_unit)
+    # What can be told before the source is registered is told now: a slip of the pen leaves no trace.
+    if budget is not None:
+        parse_budget(budget)
+    if policy is not None:
+        declared = policy if isinstance(policy, Policy) else load_policy(os.fspath(policy))
+        _declared_there({"name": name, "types": types, **reading})
+        asked = _asked(declared, source)
+        _check_unit(asked, unit, row_level=row_level)
+        dataset = _open_declared(declared, asked, _ledger(declared, ledger), limits, expect)
+        if budget is not None:
+            dataset.set_budget(budget)
+        return dataset
+    if source is None:
+        raise UsageError("source", "is required", hint="a file, or the name of a policy's data set with policy=")
+    book = Ledger(default_path() if ledger is None else os.fspath(ledger))
+    is_path = isinstance(source, str | os.PathLike)
+    if is_path:
+        location = _located(source, reading)
+        identity, known_as = location.source, name or location.name
+    else:
+        if not name:
+            raise UsageError("name", "is required for a data frame: the ledger knows it by that", hint='name="visits"')
+        identity, known_as = f"frame:{name}", name
+        if reading:
+            rule = "means nothing for a data frame: it bears its types already"
+            raise UsageError(next(iter(reading)), rule, next(iter(reading.values())))
+    governed = book.governed(identity)
+    if governed is not None:
+        rule = f"is asked through its owner's policy only, where it is called {governed}"
+        raise UsageError("source", rule, str(source), "discreet query --policy FILE (Python: policy=FILE)")
+    names = (*(unit or ()), *expect)
+    if is_path:
+        notice = _register_file(book, location, known_as, types or {}, names, reading)
+    else:
+        notice = _register_frame(book, source, known_as, types or {})
+    registration, version = _in_force(book, identity)
+    dataset = Dataset(
+        registration,
+        book,
+        version=version,
+        name=known_as,
+        unit=unit,
+        row_level=row_level,
+        max_contributions=max_contributions,
+        max_groups_contributed=max_groups_contributed,
+        frame=None if is_path else source,
+        notice=notice,
+    )
+    if privacy_unit is not None or row_level:
+        dataset.unit_text()  # an unknown column is told now, not at the first query
+    if budget is not None:
+        dataset.set_budget(budget)
+    return dataset
+
+
+def _in_force(book: Ledger, identity: str) -> tuple[Registration, int]:
+    """What is registered, and its version, of one moment."""
+    found = book.registered(identity)
+    if found is None:
+        raise AssertionError(identity)
+    return found
+
+
+def _register_file(
+    book: Ledger, location: Location, name: str, types: Mapping[str, str], names: Sequence[str], reading: Reading
+) -> str:
+    """Register a file, if it is not yet; what is said again must agree. A notice, if it was."""
+    from discreet import sources
+
+    registration = book.registration(location.source)
+    if registration is not None:
+        sources.check_stored(registration, types=types, **reading)
+        return ""
+    made = sources.register(location, types=types, expect=names, **reading)
+    book.register(made, first=True)
+    return _registered(name, made)
+
+
+def _register_frame(book: Ledger, frame: object, name: str, types: Mapping[str, str]) -> str:
+    """Register a data frame, if it is not yet; its columns and types must be the same each time. A notice, if it
+    was."""
+    from discreet import sources
+
+    registration = book.registration(f"frame:{name}")
+    made = sources.register_frame(frame, name, types=types)
+    if registration is None:
+        book.register(made, first=True)
+        return _registered(name, made)
+    if made.schema != registration.schema:
+        rule = "has other columns or types than when it was registered"
+        raise UsageError(f"data frame {name!r}", rule, hint="give the new table a name of its own")
+    return ""
+
+
+def _registered(name: str, registration: Registration) -> str:
+    return f"registered {name}: {len(registration.schema.columns)} columns, read whole, types stored"
+
+
+# --- by a policy -------------------------------------------------------------------------------------------
+
+
+def _open_declared(
+    policy: Policy, declared: DatasetPolicy, book: Ledger, limits: Mapping[str, object], expect: Sequence[str]
+) -> Dataset:
+    """A data set of a policy: registered if need be, checked against it, its budget set and joined."""
+    from discreet import sources
+
+    narrowed = {name: _narrowed(declared, name, value) for name, value in limits.items()}
+    reading = dict(declared.reading)
+    location = _located(declared.source, reading)  # type: ignore[arg-type]
+    identity = location.source
+    found, notice = book.registered(identity), ""
+    if found is None:
+        names = (*declared.privacy_unit, *declared.columns, *expect)
+        registration, version = sources.register(location, types=declared.types(), expect=names, **reading), 0
+    else:
+        registration, version = found
+    owner, faults = declare(declared, registration)
+    faults += registration_faults(declared, registration)
+
+    def opened(registration: Registration, version: int, notice: str) -> Dataset:
+        return Dataset(
+            registration,
+            book,
+            version=version,
+            name=declared.name,
+            unit=declared.privacy_unit or None,
+            row_level=declared.row_level,
+            max_contributions=narrowed["max_contributions"],
+            max_groups_contributed=narrowed["max_groups_contributed"],
+            notice=notice,
+            policy=declared,
+            owner=owner,
+        )
+
+    unit = ""
+    try:
+        unit = opened(registration, version, notice).unit_text()
+    except UsageError as fault:
+        where = f"{declared.path}.privacy_unit"
+        faults.append(UsageError(where, f"{fault.thing}: {fault.rule}", fault.value, fault.hint))
+    if faults:
+        raise PolicyError(policy.path.name, tuple(faults))
+    # The policy fits the source. What follows is written to the ledger, once.
+    if found is None:
+        book.register(registration, first=True)
+        notice = _registered(declared.name, registration)
+        registration, version = _in_force(book, identity)
+    account = declared.budget.account or identity
+    in_force = book.account(identity)
+    if in_force not in (identity, account):
+        rule = f"is {in_force.removeprefix('budget:')!r} in the ledger: a budget is shared for good"
+        raise PolicyError(
+            policy.path.name, (UsageError(f"{declared.path}.budget", rule, declared.budget.name or None),)
+        )
+    _set_budget(policy, declared, book, account, declared.budget.unit or unit)
+    book.join(identity, account, dataset=declared.name)
+    return opened(registration, version, notice)
+
+
+def _narrowed(declared: DatasetPolicy, name: str, asked: object) -> int | None:
+    """A limit of the owner's, or the lower one that is asked for."""
+    own: int | None = getattr(declared, name)
+    if asked is None:
+        return own
+    number = parse_positive_integer(name, asked)
+    if own is not None and number > own:
+        raise UsageError(name, f"must be at most {own}, the owner's limit ({declared.path}.{name})", number)
+    return number
+
+
+def _set_budget(policy: Policy, declared: DatasetPolicy, book: Ledger, account: str, unit: str) -> None:
+    """The policy's budget in the ledger: set once; another one there is a fault of the policy's.
+
+    Raises:
+        PolicyError: naming both, and the way to change either.
+    """
+    wanted, in_force = declared.budget, book.budget(account)
+    if in_force is not None and in_force.total != wanted.total:
+        faults = []
+        for key, mine, known in (
+            ("epsilon", wanted.total.epsilon, in_force.total.epsilon),
+            ("delta", wanted.total.delta, in_force.total.delta),
+        ):
+            shown, old = decimal_text(mine, digits=30), decimal_text(known, digits=30)
+            if mine > known:
+                hint = f"discreet budget raise {wanted.name or declared.name} --budget {shown} raises it"
+                faults.append(UsageError(f"{wanted.path}.{key}", f"is {old} in the ledger, set for good", shown, hint))
+            elif mine < known:
+                hint = f"write {key} = {old}; caps per query or analyst may be as low as you like"
+                faults.append(UsageError(f"{wanted.path}.{key}", f"is {old} in the ledger, never lowered", shown, hint))
+        raise PolicyError(policy.path.name, tuple(faults))
+    try:
+        book.set_budget(account, wanted.total, unit=unit, window=wanted.window)
+    except UsageError as fault:
+        raise PolicyError(
+            policy.path.name, (UsageError(wanted.path, f"{fault.thing} {fault.rule}", fault.value),)
+        ) from None
+
+
+def _asked(policy: Policy, name: object) -> DatasetPolicy:
+    if name is None and len(policy.datasets) == 1:
+        return next(iter(policy.datasets.values()))
+    if not isinstance(name, str):
+        known = ", ".join(policy.datasets)
+        raise UsageError("source", f"must be the name of one of the policy's data sets: {known}", name)
+    return policy.dataset(name)
+
+
+def _ledger(policy: Policy, asked: str | os.PathLike[str] | None) -> Ledger:
+    """The policy's ledger: another one would be another budget."""
+    if policy.ledger is None:
+        return Ledger(default_path() if asked is None else os.fspath(asked))
+    if asked is not None and os.path.realpath(os.path.expanduser(asked)) != os.path.realpath(policy.ledger):  # noqa: PTH111
+        raise UsageError("ledger", f"is {policy.ledger}, by the owner's policy ({policy.path.name})", os.fspath(asked))
+    return Ledger(policy.ledger)
+
+
+def _declared_there(given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(name, "is declared in the policy", value, "leave it out")
+
+
+def _check_unit(declared: DatasetPolicy, unit: tuple[str, ...] | None, *, row_level: bool) -> None:
+    """The unit may be said again, not replaced."""
+    own = ", ".join(declared.privacy_unit) or "one row"
+    if row_level and not declared.row_level:
+        raise UsageError("row level", f"is not the owner's: the privacy unit is {own} ({declared.path})")
+    if unit is not None and _folded(unit) != _folded(declared.privacy_unit):
+        rule = f"is {own}, by the owner's policy ({declared.path}.privacy_unit)"
+        raise UsageError("privacy unit", rule, ", ".join(unit))
+
+
+def _folded(unit: Sequence[str]) -> list[str]:
+    return [part.strip().casefold() for one in unit for part in one.split(",")]
+
+
+def _located(source: Any, reading: Reading) -> Location:
+    """Where the source is; takes `format` out of the options, as it is part of that."""
+    from discreet.sources import Reading, locate
+
+    for name in reading:
+        if name not in Reading.__annotations__:
+            known = ", ".join(sorted(Reading.__annotations__))
+            raise UsageError("open", f"has no such option; those of reading are {known}", name)
+    format_ = reading.pop("format", None)
+    if reading.get("log_format") is not None:
+        format_ = format_ or "log"  # the name of a log tells nothing
+    return locate(source, format=format_, table=reading.get("table"))
+
+
+def _unit_texts(unit: object) -> tuple[str, ...]:
+    texts = (unit,) if isinstance(unit, str) else tuple(unit) if isinstance(unit, Sequence) else ()
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        raise UsageError("privacy unit", "must be a column name, or several with commas between", unit)
+    return texts

@@ -1,0 +1,84 @@
+"""A policy against a registered source: do its columns, types, bounds and keys fit?"""
+
+from __future__ import annotations
+
+from discreet.errors import UsageError
+from discreet.keys import cast_keys
+from discreet.owner import Declared, DeclaredColumn
+from discreet.policy.declared import ColumnPolicy, DatasetPolicy, near
+from discreet.schema import Column, Kind, Registration, parse_type
+from discreet.sources import check_stored, extended
+
+__all__ = ["declare", "registration_faults"]
+
+
+def declare(dataset: DatasetPolicy, registration: Registration) -> tuple[Declared, list[UsageError]]:
+    """What a data set's policy says of its columns, in the terms of the registered source; and what does not fit."""
+    faults: list[UsageError] = []
+    columns: dict[str, DeclaredColumn] = {}
+    for name, declared in dataset.columns.items():
+        column = _column(registration, name)
+        if column is None:
+            known = registration.schema.names()
+            listed = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+            hint = near(name, known) or f"its columns: {listed}"
+            faults.append(UsageError(declared.path, "names no column of the source", name, hint))
+        elif column.name in columns:
+            first = columns[column.name].path
+            faults.append(UsageError(declared.path, f"means the same column as {first} does", name))
+        else:
+            columns[column.name] = _declared_column(declared, column, faults)
+    return Declared(columns, dataset.unknown_groups, dataset.path), faults
+
+
+def registration_faults(dataset: DatasetPolicy, registration: Registration) -> list[UsageError]:
+    """Where a data set's policy wants its source to be read in another way than it was registered."""
+    faults: list[UsageError] = []
+    hint = f"discreet refresh {dataset.name} registers it anew, as the policy says"
+    for name, value in dataset.reading.items():
+        if name == "format":
+            if value != registration.format:
+                rule = f"was registered as {registration.format}"
+                faults.append(UsageError(f"{dataset.path}.format", rule, value, hint))
+            continue
+        try:
+            check_stored(registration, **{name: value})
+        except UsageError as fault:
+            faults.append(UsageError(f"{dataset.path}.{name}", fault.rule, fault.value, hint))
+    for name, column in dataset.columns.items():
+        registered = _column(registration, name)
+        if registered is not None and column.type is not None and parse_type(column.type) != registered.type:
+            rule = f"was registered as {registered.type}"
+            faults.append(UsageError(f"{column.path}.type", rule, column.type, hint))
+    return faults
+
+
+def _column(registration: Registration, name: str) -> Column | None:
+    """A registered column, or one for a path below a registered list or map."""
+    place = registration.schema.position(name)
+    if place is None:
+        wider = extended(registration, name)
+        if wider is None:
+            return None
+        registration, place = wider, wider.schema.position(name)
+    return None if place is None else registration.schema.columns[place]
+
+
+def _declared_column(declared: ColumnPolicy, column: Column, faults: list[UsageError]) -> DeclaredColumn:
+    kind, path = column.type.kind, declared.path
+    if declared.bounds is not None and not kind.is_number:
+        faults.append(UsageError(f"{path}.lower", f"and upper are numbers, but the column is {kind}"))
+    if declared.dates is not None and not kind.is_temporal:
+        faults.append(UsageError(f"{path}.lower", f"and upper are dates, but the column is {kind}"))
+    keys = None
+    if declared.public_values is not None:
+        where = f"{path}.public_values"
+        if kind in (Kind.FLOAT, Kind.OTHER):
+            hint = "declare another type" if kind is Kind.FLOAT else ""
+            faults.append(UsageError(where, f"cannot be grouped by: the column is {kind}", hint=hint))
+        else:
+            try:
+                keys = cast_keys(declared.public_values, column.type, column.name)
+            except UsageError as fault:
+                faults.append(UsageError(where, fault.rule, fault.value, fault.hint))
+    return DeclaredColumn(path, declared.bounds, keys, declared.dates, declared.forbidden)
