@@ -10,7 +10,7 @@ DuckDB does that the dialect does not is met here, beside the operator:
 - NaN sorts above everything, and least(NULL, 1) is 1: doubles are made NULL where they are NaN before anything
   looks at them, and GREATEST and LEAST stand behind a CASE.
 
-A double may be NaN between the operators of arithmetic, which all pass it on: `_raw` renders that, `render` the
+A double may be NaN between the operators of arithmetic, which all pass it on: `_raw` renders that, `_clean` the
 value that others see.
 """
 
@@ -46,7 +46,13 @@ __all__ = ["render"]
 
 
 def render(expression: Expression) -> exp.Expr:
-    """A row expression in the engine's words; never NaN."""
+    """A row expression in the engine's words, of exactly its type; never NaN."""
+    if isinstance(expression, Literal) and expression.type.kind is Kind.INTEGER:
+        return cast(_raw(expression), engine_type(expression.type))
+    return _clean(expression)
+
+
+def _clean(expression: Expression) -> exp.Expr:
     raw = _raw(expression)
     if not _may_be_nan(expression):
         return raw
@@ -72,7 +78,7 @@ def _raw(expression: Expression) -> exp.Expr:
     if isinstance(expression, Literal):
         return _literal(expression)
     name = expression.operator
-    operands = Operands(expression, render, _raw)
+    operands = Operands(expression, _clean, _raw)
     if name in _RULES:
         return _RULES[name](operands)
     family, _, part = name.partition("_")
