@@ -192,7 +192,7 @@ def _bin(operands: list[Expression]) -> Expression:
     example = "for example BIN(x, 0, 100, 20)"
     subject, *given = operands
     _require_number(subject, "BIN")
-    if isinstance(subject, Literal) or not all(isinstance(o, Literal) and o.type.kind.is_number for o in given):
+    if not all(isinstance(o, Literal) and o.type.kind.is_number for o in given):
         raise UsageError("BIN", "takes an expression and then three numbers that are written out", hint=example)
     low, high, count = (parse_rational("BIN", o.value) for o in given if isinstance(o, Literal))
     if low >= high:

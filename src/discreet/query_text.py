@@ -27,6 +27,9 @@ _INFIX = {
     "divide": "/",
     "modulo": "%",
     "like": "LIKE",
+    "ilike": "ILIKE",
+    "is_distinct": "IS DISTINCT FROM",
+    "at_time_zone": "AT TIME ZONE",
 }
 _AGGREGATES = {"count_distinct": "COUNT"}
 
@@ -51,6 +54,8 @@ def _text(node: Node) -> str:
             return _constant(value)
         case Aggregate():
             return _aggregate(node)
+        case Apply("cast", (subject, Constant(str(type_)))):
+            return f"CAST({_text(subject)} AS {type_})"
         case Apply(function, arguments):
             return _apply(function, [_text(argument) for argument in arguments])
 
@@ -66,8 +71,10 @@ def _constant(value: Scalar) -> str:
             return "NULL"
         case bool():
             return str(value).upper()
-        case int() | Decimal():
-            return f"{value:f}" if isinstance(value, Decimal) else str(value)
+        case Decimal():
+            return f"{value:f}" if abs(value.adjusted()) < 40 else str(value)
+        case int():
+            return str(value)
         case str():
             return "'" + value.replace("'", "''") + "'"
         case datetime.datetime():

@@ -107,7 +107,7 @@ def _syntax_error(error: ParseError) -> UsageError:
 def _take_options(tokens: list[Token]) -> tuple[list[Token], Options]:
     """Take ``WITH DIFFERENTIAL_PRIVACY [OPTIONS (...)]`` off the tokens; sqlglot does not know the clause."""
     for i in range(len(tokens) - 2):
-        words = [token.text.upper() for token in tokens[i : i + 3]]
+        words = [t.text.upper() if t.token_type != TokenType.IDENTIFIER else "" for t in tokens[i : i + 3]]
         if words == ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
             end, options = i + 3, Options()
             if end < len(tokens) and tokens[end].text.upper() == "OPTIONS":
