@@ -61,9 +61,23 @@ def _negates_a_constant(node: Node) -> bool:
 DAY = dt.date(2024, 2, 29)  # a Thursday
 TIME = dt.datetime(2024, 2, 29, 23, 30, 15, 250000)
 ROW = {
-    "n": 7, "m": 0, "h": 2**63, "x": 2.5, "y": -0.5, "d": Decimal("1.250"), "e": Decimal("-2.50"),
-    "w": Decimal("0.1"), "k": Decimal(10**20), "s": "Doc/Readme", "r": "  12 ", "b": True, "c": False,
-    "day": DAY, "end": dt.date(2024, 12, 30), "t": TIME, "z": TIME.replace(tzinfo=dt.UTC),
+    "n": 7,
+    "m": 0,
+    "h": 2**63,
+    "x": 2.5,
+    "y": -0.5,
+    "d": Decimal("1.250"),
+    "e": Decimal("-2.50"),
+    "w": Decimal("0.1"),
+    "k": Decimal(10**20),
+    "s": "Doc/Readme",
+    "r": "  12 ",
+    "b": True,
+    "c": False,
+    "day": DAY,
+    "end": dt.date(2024, 12, 30),
+    "t": TIME,
+    "z": TIME.replace(tzinfo=dt.UTC),
 }
 """The row of the examples."""
 
