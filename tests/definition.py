@@ -43,13 +43,17 @@ class Group:
 
 @dataclass(frozen=True)
 class Statistic:
-    """One vector of totals to compute: "count", "unit_count", "sum" or "centred_sum"."""
+    """One vector of totals to compute: "count", "count_if", "unit_count", "sum", "centred_sum", "centred_square" or
+    "bins": the rows in each of `nodes` nodes a group, each of `wide` grid steps, the last perhaps of fewer or one
+    more."""
 
     kind: str
     term: Term | None = None
     lower: Fraction = Fraction(0)
     upper: Fraction = Fraction(0)
     step: Fraction = Fraction(1)
+    nodes: int = 1
+    wide: int = 1
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def places(question: Question) -> dict[tuple[Any, ...], int]:
 
 
 def totals(rows: Sequence[Row], question: Question, statistic: Statistic) -> list[int]:
-    """The vector of exact integer totals over all listed groups."""
+    """The vector of exact integer totals over all listed groups (and the nodes of each)."""
     index = places(question)
     counted: list[tuple[Any, int, Row]] = []
     for number, row in enumerate(rows):
@@ -110,10 +114,21 @@ def totals(rows: Sequence[Row], question: Question, statistic: Statistic) -> lis
             vector[place] += _weight(touched[who], question.pairs)
         return vector
     rows_of = Counter(who for who, _, _ in counted)
+    vector *= statistic.nodes
     for who, place, row in counted:
         weight = 1 if not question.unit else _weight(rows_of[who], question.rows)
-        vector[place] += weight * _value(row, statistic)
+        if statistic.kind != "bins":
+            vector[place] += weight * _value(row, statistic)
+        elif statistic.term is not None and not missing(statistic.term.of(row)):
+            vector[place * statistic.nodes + _node(row, statistic)] += weight
     return vector
+
+
+def _node(row: Row, statistic: Statistic) -> int:
+    if statistic.term is None:
+        raise AssertionError
+    q = on_grid(statistic.term.of(row), statistic.lower, statistic.upper, statistic.step)
+    return min((q - math.floor(statistic.lower / statistic.step)) // statistic.wide, statistic.nodes - 1)
 
 
 def _weight(rows: int, limit: int) -> int:
@@ -128,8 +143,20 @@ def _value(row: Row, statistic: Statistic) -> int:
         return 0
     if statistic.kind == "count":
         return 1
+    if statistic.kind == "count_if":
+        return int(x is True)
     q = on_grid(x, statistic.lower, statistic.upper, statistic.step)
     if statistic.kind == "sum":
         return q
     ends = [math.floor(bound / statistic.step) for bound in (statistic.lower, statistic.upper)]
-    return 2 * q - ends[0] - ends[1]
+    distance = 2 * q - ends[0] - ends[1]
+    return (
+        distance if statistic.kind == "centred_sum" else 2 * _square(distance, ends) - _square(ends[1] - ends[0], ends)
+    )
+
+
+def _square(distance: int, ends: list[int]) -> int:
+    """About (d / K)^2, K being 2^-20 of the width: (i + j / K)^2 without its last term, d = i K + j."""
+    k = max(1, math.ceil(Fraction(ends[1] - ends[0], 2**20)))
+    i, j = divmod(abs(distance), k)
+    return i**2 + math.floor(Fraction(2 * i * j, k))

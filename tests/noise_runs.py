@@ -51,7 +51,7 @@ def runs_of(
     `noise` other than 1 draws noise of that many times the scale that the plan says: a wrong implementation.
     """
     assert plan.groups == 1
-    repeated = tuple(Int128Array.from_ints(total.to_ints() * runs) for total in totals)
+    repeated = tuple(Int128Array(np.tile(total.high, runs), np.tile(total.low, runs)) for total in totals)
     drawn = tuple(replace(m, epsilon=m.epsilon / noise) for m in plan.measurements)
     noisy = add_noise(drawn, repeated, SystemEntropy())
     found = {}

@@ -222,6 +222,12 @@ def run(plan: Plan, stored: Stored) -> list[list[int]]:
 def statistic_of(measurement: Measurement) -> Statistic:
     """What a measurement claims to be, for the oracle."""
     term = None if measurement.expression is None else _term_of(measurement.expression)
+    bins = measurement.bins
+    if bins is not None:
+        below = len(bins.sizes) - 1 - measurement.level
+        ends, step = bins.grid.bounds, bins.grid.step
+        wide = bins.size * bins.fan**below
+        return Statistic("bins", term, ends.lower, ends.upper, step, measurement.cells, wide)
     if measurement.grid is None:
         return Statistic(measurement.statistic, term)
     bounds = measurement.grid.bounds
@@ -422,11 +428,11 @@ _SUMS = {
 def _aggregates(with_unit: str | None) -> st.SearchStrategy[tuple[str, ...]]:
     def sums(name: str) -> st.SearchStrategy[str]:
         bounds = st.sampled_from(_SUMS[name])
-        call = st.sampled_from(("SUM", "AVG"))
+        call = st.sampled_from(("SUM", "AVG", "VAR_POP", "MEDIAN"))
         return st.tuples(call, bounds).map(lambda p: f"{p[0]}({name}, contribution_bounds_per_row => {p[1]})")
 
-    counts = st.sampled_from(("COUNT(*)", "COUNT(kind)", "COUNT(f)", "COUNT(time)", "COUNT(d38)", "COUNT(flag)"))
-    computed = st.tuples(st.sampled_from(("SUM", "AVG")), st.sampled_from(COMPUTED)).map(
+    counts = st.sampled_from(("COUNT(*)", "COUNT(kind)", "COUNT(f)", "COUNT(time)", "COUNT(d38)", "COUNTIF(flag)"))
+    computed = st.tuples(st.sampled_from(("SUM", "AVG", "VAR_POP")), st.sampled_from(COMPUTED)).map(
         lambda p: f"{p[0]}({p[1].sql}, contribution_bounds_per_row => (-2, 7))"
     )
     parts: list[st.SearchStrategy[str]] = [counts, computed, *(sums(name) for name in _SUMS)]

@@ -42,6 +42,7 @@ binding_numbers
 binding
 formulas  keys
 grid
+bins
 sensitivity  selection  owner
 plan
 measurements  clauses  grouping
@@ -59,7 +60,7 @@ key_files  engines.duckdb
 ledger
 policy
 intervals
-moments
+moments  quantiles
 estimators
 arrays
 answer

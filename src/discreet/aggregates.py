@@ -11,7 +11,7 @@ from discreet.errors import RefusedError
 from discreet.exact import decimal_text
 from discreet.expressions import Expression, Field
 from discreet.grid import Grid
-from discreet.measurements import Measurements
+from discreet.measurements import Measurements, aggregate_name
 from discreet.plan import PlannedOutput
 from discreet.query import Aggregate
 from discreet.schema import Kind
@@ -20,12 +20,7 @@ __all__ = ["Summand", "centred_arguments", "plan_aggregate"]
 
 Summand: TypeAlias = tuple[Expression, Grid]
 
-_SPREADS = {
-    "var_samp": "VAR_SAMP",
-    "var_pop": "VAR_POP",
-    "stddev_samp": "STDDEV_SAMP",
-    "stddev_pop": "STDDEV_POP",
-}
+_SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 
 def centred_arguments(asked: Iterable[tuple[str, Aggregate]], builder: Measurements) -> frozenset[Summand]:
@@ -55,7 +50,23 @@ def plan_aggregate(name: str, node: Aggregate, builder: Measurements, centred: f
     """
     if node.function in ("sum", "avg", *_SPREADS):
         return _moment(name, node, builder, centred)
+    if node.function == "quantile":
+        return _quantile(name, node, builder)
     return _count(name, node, builder)
+
+
+def _quantile(name: str, node: Aggregate, builder: Measurements) -> PlannedOutput:
+    expression, bins = builder.binned(node, name)
+    shown = expression.name if isinstance(expression, Field) else "expression"
+    bounds, point = bins.grid.bounds, node.point
+    if point is None:
+        raise AssertionError
+    call = f"MEDIAN({shown})" if point == Fraction(1, 2) else f"PERCENTILE_CONT({shown}, {decimal_text(point)})"
+    described = f"{call}, bounds {decimal_text(bounds.lower)}..{decimal_text(bounds.upper)}"
+    if bounds.lower == bounds.upper:
+        count = builder.count(expression, node.share)
+        return PlannedOutput(name, "constant", (count,), described, constant=bounds.lower)
+    return PlannedOutput(name, "quantile", builder.bins(expression, bins, node.share), described, point=point)
 
 
 def _count(name: str, node: Aggregate, builder: Measurements) -> PlannedOutput:
@@ -80,7 +91,7 @@ def _count(name: str, node: Aggregate, builder: Measurements) -> PlannedOutput:
 
 def _moment(name: str, node: Aggregate, builder: Measurements, centred: frozenset[Summand]) -> PlannedOutput:
     expression, grid = builder.summand(node, name)
-    function = _SPREADS.get(node.function, node.function.upper())
+    function = aggregate_name(node)
     shown = expression.name if isinstance(expression, Field) else "expression"
     bounds = grid.bounds
     described = f"{function}({shown}), bounds {decimal_text(bounds.lower)}..{decimal_text(bounds.upper)}"

@@ -160,6 +160,11 @@ def describe_measurement(measurement: Measurement, name: str) -> dict[str, Any]:
         bounds = measurement.grid.bounds
         described["bounds"] = [decimal_text(bounds.lower), decimal_text(bounds.upper)]
         described["grid_step"] = str(measurement.grid.step)
+    if measurement.bins is not None:
+        bins = measurement.bins
+        described["bounds"] = [decimal_text(bins.grid.bounds.lower), decimal_text(bins.grid.bounds.upper)]
+        described["bin_width"] = str(bins.grid.step * bins.size)
+        described["level"] = f"{measurement.level + 1} of {len(bins.sizes)}: {measurement.cells} counts a group"
     return described
 
 
@@ -170,6 +175,7 @@ _WORDS = {
     "centred_sum": "sum around the centre of the bounds",
     "centred_square": "sum of squares around the centre of the bounds",
     "unit_count": "count of units",
+    "bins": "counts of a tree of bins",
 }
 
 

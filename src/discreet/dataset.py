@@ -22,7 +22,7 @@ from discreet.owner import Declared
 from discreet.plan import Plan, Request
 from discreet.planning import make_plan
 from discreet.privacy import parse_budget
-from discreet.query import Name, Node, Options, Query, names_in, names_in_query
+from discreet.query import Name, Node, Options, Query, names_in, names_in_query, written_name
 from discreet.schema import Registration
 from discreet.sql import parse, parse_expression
 
@@ -313,8 +313,8 @@ class Dataset:
 
     def _check_bounds(self, query: Query, request: Request) -> None:
         """Bounds of a column that this query does not use are fine; of nothing at all, they are a slip."""
-        known = {*names_in_query(query), *(output.name for output in query.outputs)}
-        known |= {name for name, _ in query.derived}
+        names = [output.name for output in query.outputs]
+        known = {*names_in_query(query), *names, *map(written_name, names), *(name for name, _ in query.derived)}
         for name in request.bounds:
             if name not in known and self.registration.schema.position(name) is None:
                 raise UsageError("bounds", "must name a column or an output of the query", name)

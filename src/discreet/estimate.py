@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.answer import details_of
+from discreet.estimators import quantile_rank_error
 from discreet.exact import decimal_text
 from discreet.intervals import half_width, pair_quantile, triple_quantile
 from discreet.moments import variance_error
@@ -32,6 +33,8 @@ class Expected:
             statistic whose error depends on the group's size, and for a computed output.
         by_size: for what depends on the group's size, the half-width for groups of `EXAMPLE_SIZES` rows.
         formula: how that depends on the size n.
+        measure: what half-widths are in, if not in the answer's units: for a quantile, in parts of the rows: the
+            answer lies between the exact quantiles p - h and p + h.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Expected:
     half_width: int | float | None
     by_size: dict[int, float] = field(default_factory=dict)
     formula: str = ""
+    measure: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class Estimate:
                     "half_width": s.half_width,
                     "half_width_by_group_size": {str(n): w for n, w in s.by_size.items()},
                     "formula": s.formula,
+                    "measure": s.measure,
                 }
                 for s in self.statistics
             ],
@@ -104,7 +109,7 @@ class Estimate:
         """Headers, rows and whether each column is of numbers, for people."""
         rows = []
         for s in self.statistics:
-            shown = f"± {s.half_width:,.6g}" if s.half_width is not None else _sizes(s.by_size)
+            shown = f"± {s.half_width:,.6g}" if s.half_width is not None else _sizes(s.by_size, s.measure)
             scale = "" if s.scale is None else f"{s.scale:,.6g}"
             if isinstance(s.half_width, int):
                 shown = f"± {s.half_width:,}"
@@ -118,9 +123,11 @@ class Estimate:
         return render_table(*self.cells()).rstrip("\n")
 
 
-def _sizes(by_size: dict[int, float]) -> str:
+def _sizes(by_size: dict[int, float], measure: str) -> str:
     if not by_size:
         return "computed after the noise; depends on its parts"
+    if measure:
+        return ", ".join(f"± {100 * width:.3g} % {measure} for {n:,}" for n, width in by_size.items())
     return ", ".join(f"± {width:,.3g} for {n:,} rows" for n, width in by_size.items())
 
 
@@ -148,7 +155,7 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expect
     first = measurements[0]
     scale = float(first.scale * first.unit_value)
     by_size: dict[int, float] = {}
-    formula = ""
+    formula = measure = ""
     width: int | float | None
     if output.function == "constant":
         width = 0
@@ -175,6 +182,11 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expect
         centre = abs(float(first.grid.step * (first.grid.lowest + first.grid.highest) / 2))
         half_units = float(first.unit_value) / 2 + centre * float(measurements[1].unit_value) / 2
         width = pair_quantile(scale, centre * b, float(confidence)) + half_units
+    elif output.function == "quantile":
+        # By `quantiles.quantile_with_interval`: the rank of the answer is off by z standard deviations at most.
+        reach = quantile_rank_error(output.point, measurements, float(confidence))
+        by_size = {n: min(1.0, reach / n) for n in EXAMPLE_SIZES}
+        width, formula, measure = None, f"at most {reach:.6g} / n for n rows", "of the rows"
     else:
         width = half_width(first, confidence, whole=output.whole)
-    return Expected(output.name, output.described, epsilon, scale, width, by_size, formula)
+    return Expected(output.name, output.described, epsilon, scale, width, by_size, formula, measure)

@@ -20,8 +20,9 @@ from discreet.intervals import Floats, half_width, pair_quantile
 from discreet.laplace.limbs import Int128Array
 from discreet.moments import Moments, mean_with_interval, variance_with_interval
 from discreet.plan import Measurement, PlannedOutput
+from discreet.quantiles import Tree, deviations_out, quantile_with_interval, rank_error, tree_of
 
-__all__ = ["Estimate", "estimate_output"]
+__all__ = ["Estimate", "estimate_output", "quantile_rank_error"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ def estimate_output(
             return _moments(measurements, totals, variance, root=output.function.startswith("stddev"))
         case "sum_from_mean":
             return _sum_from_mean(measurements, totals, confidence, whole=output.whole)
+        case "quantile":
+            return _quantile(output, measurements, totals, float(confidence))
         case "constant":
             constant = (float(output.constant),) * len(totals[0])
             return Estimate(constant, constant, constant)
@@ -105,6 +108,46 @@ def _moments(
     columns = compute(Moments.of(measurements, reals))
     values, low, high = (tuple((np.sqrt(column) if root else column).tolist()) for column in columns)
     return Estimate(values, low, high)
+
+
+_CHUNK = 2**20
+
+
+def _quantile(
+    output: PlannedOutput, levels: Sequence[Measurement], totals: Sequence[Int128Array], confidence: float
+) -> Estimate:
+    if output.point is None:
+        raise AssertionError
+    tree = _tree(levels)
+    counts = [
+        (_doubles(total) * float(m.unit_value)).reshape(-1, m.cells) for total, m in zip(totals, levels, strict=True)
+    ]
+    groups, at_once = len(counts[0]), max(1, _CHUNK // tree.bins.count)
+    pieces = [
+        quantile_with_interval(tree, [level[i : i + at_once] for level in counts], output.point, confidence)
+        for i in range(0, max(1, groups), at_once)
+    ]
+    values, low, high = (tuple(np.concatenate(column).tolist()) for column in zip(*pieces, strict=True))
+    return Estimate(values, low, high)
+
+
+def _tree(levels: Sequence[Measurement]) -> Tree:
+    bins = levels[0].bins
+    if bins is None:
+        raise AssertionError
+    # The variance of the discrete noise is below 2 t^2, that of the Laplace law of its scale.
+    return tree_of(bins, [2.0 * float(m.scale * m.unit_value) ** 2 for m in levels])
+
+
+def quantile_rank_error(point: Fraction | None, levels: Sequence[Measurement], confidence: float) -> float:
+    """By how many rows the rank of a quantile is off at most, with that confidence, wherever it lies."""
+    return deviations_out(confidence) * float(np.max(rank_error(_tree(levels), float(point or 0)))) + 1.0
+
+
+def _doubles(total: Int128Array) -> Floats:
+    """Noisy totals as the nearest doubles."""
+    exact = total.to_int64() if total.fits_int64() else total.to_ints()
+    return np.array(exact, dtype=np.float64)
 
 
 def _sum_from_mean(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from fractions import Fraction
 
 from discreet import sensitivity
 from discreet.binding import bind_number
+from discreet.bins import MOST_BINS, MOST_BINS_OF_CHOSEN_GROUPS, MOST_CELLS, Bins, choose_bins
 from discreet.errors import RefusedError, UsageError
 from discreet.expressions import Expression, Field
 from discreet.grid import Grid, choose_grid
 from discreet.plan import Measurement, Request, Unit
-from discreet.query import Aggregate, Bounds, Node
+from discreet.query import Aggregate, Bounds, Node, written_name
 from discreet.schema import Schema
 
-__all__ = ["Measurements"]
+__all__ = ["Measurements", "aggregate_name"]
 
 MOST_MEASUREMENTS = 200
 
@@ -80,15 +82,45 @@ class Measurements:
         bound = sensitivity.of_centred_square(self.rows, weight, grid)
         return self.add(Measurement("centred_square", expression, grid, weight, self.rows, bound), share)
 
+    def bins(self, expression: Expression, bins: Bins, share: Fraction) -> tuple[int, ...]:
+        """The places of the levels of a tree, coarsest first. They take equal parts of the tree's share."""
+        weight = sensitivity.row_weight(row_level=self.unit.row_level)
+        bound = sensitivity.of_bins(self.rows, weight)
+        levels = range(len(bins.sizes))
+        blank = Measurement("bins", expression, None, weight, self.rows, bound, bins=bins)
+        return tuple(self.add(dataclasses.replace(blank, level=i), share / len(levels)) for i in levels)
+
     def unit_count(self, share: Fraction) -> int:
         # Where a unit can touch no more groups than the limit, its weight is never cut (`of_unit_count`).
         weight = 1 if self.groups is not None and self.pairs >= self.groups else sensitivity.row_weight(row_level=False)
         bound = sensitivity.of_unit_count(self.pairs, weight)
         return self.add(Measurement("unit_count", None, None, weight, self.pairs, bound), share)
 
+    def binned(self, aggregate: Aggregate, alias: str) -> tuple[Expression, Bins]:
+        """The argument of a quantile, and its tree of bins.
+
+        Raises:
+            RefusedError: groups times bins would be too many.
+        """
+        function = aggregate_name(aggregate)
+        if aggregate.argument is None:
+            raise UsageError(function, "takes a column")
+        expression = bind_number(aggregate.argument, self.schema, function, self.aliases)
+        bounds = self.bounds_of(aggregate, expression, alias)
+        shown = expression.name if isinstance(expression, Field) else alias
+        most = MOST_BINS_OF_CHOSEN_GROUPS if self.groups is None else MOST_BINS
+        bins = choose_bins(expression.type, bounds, f"{function} of {shown!r}", most=most)
+        if bins.count * (self.groups or 1) > MOST_CELLS:
+            raise RefusedError(
+                f"{function} of {shown!r}",
+                f"needs {bins.count} bins in each of {self.groups} groups, more than {MOST_CELLS} in all",
+                hint="list fewer keys, or declare narrower bounds",
+            )
+        return expression, bins
+
     def summand(self, aggregate: Aggregate, alias: str) -> tuple[Expression, Grid]:
         """The argument of SUM, AVG, VARIANCE or STDDEV, and its grid."""
-        function = aggregate.function.upper()
+        function = aggregate_name(aggregate)
         if aggregate.argument is None:
             raise UsageError(function, "takes a column")
         expression = bind_number(aggregate.argument, self.schema, function, self.aliases)
@@ -100,16 +132,25 @@ class Measurements:
         """Declared bounds: beside the aggregate, else for the alias, else for the column, else the owner's."""
         self.owner.check_allowed(expression)
         names = [alias, *(name for name, node in self.derived if node == aggregate.argument)]
+        names += [written_name(alias)] if aggregate.function == "quantile" else []
         names += [expression.name] if isinstance(expression, Field) else []
         declared = [self.declared[name] for name in names if name in self.declared]
         found = self.owner.bounds(expression, aggregate.bounds or (declared[0] if declared else None))
         if found is not None:
             return found
         name = names[-1]
-        function = aggregate.function.upper()
+        function = aggregate_name(aggregate)
         raise RefusedError(
             f"{function} of {name!r}",
             "needs declared bounds: without them one person's value could be anything, and no noise would hide it",
             hint=f"add --bounds {name}=0..100 (the range you know it has, not the data's own minimum and maximum), "
-            f"or write {function}(x, contribution_bounds_per_row => (0, 100))",
+            f"or write {function}({'x, 0.95' if function == 'PERCENTILE_CONT' else 'x'}, "
+            "contribution_bounds_per_row => (0, 100))",
         )
+
+
+def aggregate_name(aggregate: Aggregate) -> str:
+    """What an aggregate is called in SQL."""
+    if aggregate.function == "quantile":
+        return "MEDIAN" if aggregate.point == Fraction(1, 2) else "PERCENTILE_CONT"
+    return {"count_if": "COUNTIF", "count_distinct": "COUNT"}.get(aggregate.function, aggregate.function.upper())

@@ -15,6 +15,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
+from discreet.bins import Bins
 from discreet.expressions import Expression, canonical
 from discreet.formulas import Formula, canonical_formula
 from discreet.grid import Grid
@@ -104,13 +105,15 @@ class Measurement:
 
     Attributes:
         statistic: "count" (rows, or rows where `expression` is present), "count_if" (rows where it is true),
-            "sum", "centred_sum", "centred_square" or "unit_count".
+            "sum", "centred_sum", "centred_square", "unit_count", or "bins": the count of rows in each node of one
+            level of a tree of bins, a vector of `cells` totals a group.
         expression: the argument; None for COUNT(*) and for units.
         grid: of a sum.
         weight: S, what a row or pair within the limit weighs.
         limit: C or G.
         sensitivity: the L1 sensitivity of the vector, an exact integer; 0 only where the total is constant.
         epsilon: this measurement's share.
+        bins, level: of "bins", the tree and the level, from 0 for the coarsest.
     """
 
     statistic: str
@@ -120,6 +123,13 @@ class Measurement:
     limit: int
     sensitivity: int
     epsilon: Fraction = Fraction(0)
+    bins: Bins | None = None
+    level: int = 0
+
+    @property
+    def cells(self) -> int:
+        """How many totals a group has."""
+        return 1 if self.bins is None else self.bins.sizes[self.level]
 
     @property
     def scale(self) -> Fraction:
@@ -140,6 +150,10 @@ class Measurement:
     def canonical(self) -> Any:
         """As plain JSON values."""
         grid = self.grid and [str(self.grid.step), self.grid.lowest, self.grid.highest]
+        bins = None
+        if self.bins is not None:
+            leaves = self.bins.grid
+            bins = [str(leaves.step), leaves.lowest, leaves.highest, self.bins.size, self.bins.sizes, self.level]
         return [
             self.statistic,
             canonical(self.expression),
@@ -148,6 +162,7 @@ class Measurement:
             self.limit,
             self.sensitivity,
             str(self.epsilon),
+            bins,
         ]
 
 
@@ -158,12 +173,13 @@ class PlannedOutput:
     Attributes:
         name: the column's name.
         function: "key", "count", "unit_count", "sum", "mean", "sum_from_mean", "var_samp", "var_pop",
-            "stddev_samp", "stddev_pop", "constant", or "computed" from other statistics and keys.
+            "stddev_samp", "stddev_pop", "quantile", "constant", or "computed" from other statistics and keys.
         sources: the key column's place, or the measurements' places (for a mean: centred sum, count; for a
-            variance also the centred squares).
+            variance also the centred squares; for a quantile all levels of its tree, coarsest first).
         described: the statistic in the words of SQL, for people.
         whole: the answer is a whole number.
         constant: the value of a "constant", which no row can change.
+        point: of a quantile.
         parts, formula: of a "computed" output, what fills the formula's slots, and the formula.
     """
 
@@ -173,6 +189,7 @@ class PlannedOutput:
     described: str
     whole: bool = False
     constant: Fraction = Fraction(0)
+    point: Fraction | None = None
     parts: tuple[PlannedOutput, ...] = ()
     formula: Formula | None = None
 
@@ -180,7 +197,8 @@ class PlannedOutput:
         """As plain JSON values. (What it is computed from, not how it is described.)"""
         formula = None if self.formula is None else canonical_formula(self.formula)
         parts = [p.canonical() for p in self.parts]
-        return [self.name, self.function, self.sources, self.whole, str(self.constant), parts, formula]
+        exact = [str(self.constant), None if self.point is None else str(self.point)]
+        return [self.name, self.function, self.sources, self.whole, *exact, parts, formula]
 
 
 @dataclass(frozen=True)

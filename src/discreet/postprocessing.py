@@ -32,7 +32,7 @@ def answer_columns(
         noisy: for each measurement, the noisy totals of all groups.
         confidence: of the intervals.
     """
-    groups = len(noisy[0])
+    groups = plan.groups
     after = _AfterNoise(plan, keys, noisy, groups)
     columns = [after.column(output, confidence) for output in plan.outputs]
     rows = list(range(groups))

@@ -6,6 +6,7 @@ Names are still names here: nothing has been looked up in a schema, nothing has 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -32,6 +33,7 @@ __all__ = [
     "checked",
     "names_in",
     "names_in_query",
+    "written_name",
 ]
 
 Scalar: TypeAlias = None | bool | int | Decimal | str | datetime.date | datetime.datetime
@@ -77,16 +79,18 @@ class Aggregate:
 
     Attributes:
         function: "count", "count_if" (the argument is a condition), "count_distinct", "sum", "avg", "var_samp",
-            "var_pop", "stddev_samp" or "stddev_pop".
+            "var_pop", "stddev_samp", "stddev_pop", or "quantile".
         argument: the row expression; None for COUNT(*).
         bounds: declared beside the aggregate, if they were.
         share: the weight of this aggregate when the query's epsilon is divided.
+        point: of a quantile, p from 0 to 1.
     """
 
     function: str
     argument: Node | None = None
     bounds: Bounds | None = None
     share: Fraction = Fraction(1)
+    point: Fraction | None = None
 
 
 Node: TypeAlias = Name | Constant | Apply | Aggregate
@@ -214,6 +218,11 @@ def _nodes_of(query: Query) -> list[Node]:
     nodes = [output.node for output in query.outputs] + [group.node for group in query.groups]
     nodes += [node for node in (query.where, query.having) if node is not None]
     return nodes + [key.node for key in query.order]
+
+
+def written_name(name: str) -> str:
+    """The alias that an output was given: APPROX_QUANTILES(x, n) AS a has the columns a_q0, a_q1, ..."""
+    return re.sub(r"_q\d+$", "", name)
 
 
 def aggregates_in(node: Node) -> Iterator[Aggregate]:

@@ -13,12 +13,14 @@ the aggregates' arguments:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from sqlglot import exp
 
+from discreet.bins import Bins
 from discreet.expressions import fields_in
 from discreet.plan import KeyList, Measurement, Plan
 from discreet.query import Scalar
@@ -29,6 +31,7 @@ from discreet.rendering import (
     centred,
     centred_square,
     column,
+    leaf_of,
     number,
     on_grid,
     present,
@@ -50,10 +53,17 @@ class KeyTable:
 
 @dataclass(frozen=True)
 class Result:
-    """One SELECT: ``g``, the group's index (keys in row-major order), then one integer total a measurement."""
+    """One SELECT: ``g``, the place of a total, then one integer total a measurement.
+
+    The place is the group's index (keys in row-major order); for a tree's leaves, that times the number of leaves,
+    plus the leaf. Places that are not given have the total 0; there are `cells` of them. If `bins` is given, the
+    measurements are the levels of that tree, coarsest first, and the one total is that of the leaves.
+    """
 
     select: exp.Select
     measurements: tuple[int, ...]
+    cells: int
+    bins: Bins | None = None
 
 
 @dataclass(frozen=True)
@@ -64,35 +74,45 @@ class Statement:
         keys: the tables of public keys.
         steps: named SELECTs, each to become a temporary table.
         results: what to read.
-        groups: how many groups the answer has.
         columns: the places of the source's columns that are needed.
     """
 
     keys: tuple[KeyTable, ...]
     steps: tuple[tuple[str, exp.Select], ...]
     results: tuple[Result, ...]
-    groups: int
     columns: tuple[int, ...]
 
 
 def compile_plan(plan: Plan) -> Statement:
     """The statements of a plan."""
     compiler = Compiler(plan)
-    by_row = tuple(i for i, m in enumerate(plan.measurements) if m.statistic != "unit_count")
+    by_row = tuple(i for i, m in enumerate(plan.measurements) if m.statistic not in ("unit_count", "bins"))
+    trees = _trees(plan.measurements)
     by_unit = tuple(i for i, m in enumerate(plan.measurements) if m.statistic == "unit_count")
     steps: list[tuple[str, exp.Select]] = []
     results: list[Result] = []
+    if (by_row or trees) and not plan.unit.row_level:
+        steps.append(("heavy", compiler.heavy_units()))
     if by_row:
-        if not plan.unit.row_level:
-            steps.append(("heavy", compiler.heavy_units()))
-        results.append(Result(compiler.row_totals(by_row), by_row))
+        results.append(Result(compiler.row_totals(by_row), by_row, plan.groups))
+    for bins, places in trees:
+        results.append(Result(compiler.leaf_totals(places[-1], bins), places, plan.groups * bins.count, bins))
     if by_unit:
         measurement = plan.measurements[by_unit[0]]
         steps.append(("pairs", compiler.pairs()))
         if measurement.weight > 1:
             steps.append(("heavy_pairs", compiler.heavy_pairs(measurement)))
-        results.append(Result(compiler.unit_totals(measurement), by_unit))
-    return Statement(key_tables(plan), tuple(steps), tuple(results), plan.groups, needed_columns(plan))
+        results.append(Result(compiler.unit_totals(measurement), by_unit, plan.groups))
+    return Statement(key_tables(plan), tuple(steps), tuple(results), needed_columns(plan))
+
+
+def _trees(measurements: Sequence[Measurement]) -> list[tuple[Bins, tuple[int, ...]]]:
+    """Each tree of bins with the places of its levels, coarsest first."""
+    found: dict[tuple[Any, Bins], dict[int, int]] = {}
+    for place, m in enumerate(measurements):
+        if m.bins is not None:
+            found.setdefault((m.expression, m.bins), {})[m.level] = place
+    return [(bins, tuple(levels[i] for i in range(len(levels)))) for (_, bins), levels in found.items()]
 
 
 def key_tables(plan: Plan) -> tuple[KeyTable, ...]:
@@ -189,6 +209,21 @@ class Compiler:
         grouped = exp.select(*self.group_columns, *totals).from_(weighted.subquery("rows"))
         return self._indexed(grouped, [f"m{i}" for i in places])
 
+    def leaf_totals(self, place: int, bins: Bins) -> exp.Select:
+        """For each listed group and leaf that has rows: the sum of the weights of its rows."""
+        measurement = self.plan.measurements[place]
+        if measurement.expression is None:
+            raise AssertionError
+        leaf = leaf_of(on_grid(column(f"x{place}"), measurement.expression.type, bins.grid), bins)
+        kept = self.kept(matched=False, values=True)
+        rows = exp.select("*", exp.alias_(leaf, "leaf")).from_(kept.subquery("kept"))
+        weight: exp.Expr = number(1)
+        if not self.plan.unit.row_level:
+            rows, weight = self._weighted(rows, "heavy", measurement.weight), column("w")
+        grouped = exp.select(*self.group_columns, "leaf", exp.alias_(exp.Sum(this=weight), f"m{place}"))
+        grouped = grouped.from_(rows.subquery("rows")).where(present(column("leaf")))
+        return self._indexed(grouped, [f"m{place}"], leaves=bins.count)
+
     def unit_totals(self, measurement: Measurement) -> exp.Select:
         """For each listed group: the sum of the weights of the units in it."""
         rows = exp.select("*").from_("pairs")
@@ -218,16 +253,15 @@ class Compiler:
             if m.grid is not None and m.expression is not None
         ]
 
-    def _indexed(self, grouped: exp.Select, totals: list[str]) -> exp.Select:
-        """The grouped totals of listed groups only, each with its group's index in place of its keys."""
+    def _indexed(self, grouped: exp.Select, totals: list[str], leaves: int = 0) -> exp.Select:
+        """The grouped totals of listed groups only, each with its place instead of its keys (and its leaf)."""
         lists = self.plan.key_lists
-        if not lists:
-            return exp.select(exp.alias_(number(0), "g"), *totals).from_(grouped.subquery("totals"))
-        grouped = grouped.group_by(*self.group_columns)
-        index: exp.Expr = number(0)
+        names = [*self.group_columns, *(["leaf"] if leaves else [])]
+        grouped = grouped.group_by(*names) if names else grouped
+        index: exp.Expr = column("leaf", "totals") if leaves else number(0)
         selected = exp.select(*totals).from_(grouped.subquery("totals"))
         for i, keys in enumerate(lists):
-            stride = prod(len(later.rows) for later in lists[i + 1 :])
+            stride = prod(len(later.rows) for later in lists[i + 1 :]) * max(1, leaves)
             index = exp.Add(this=index, expression=exp.Mul(this=column("i", f"keys{i}"), expression=number(stride)))
             selected = selected.join(f"keys{i}", on=_same_key("totals", i, keys))
         return selected.select(exp.alias_(index, "g"))

@@ -9,12 +9,25 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.bins import Bins
 from discreet.grid import Grid
 from discreet.row_rendering import render
 from discreet.schema import Kind, Type
 from discreet.statement_parts import BIGINT, DOUBLE, HUGEINT, case, column, number, present
 
-__all__ = ["BIGINT", "HUGEINT", "case", "centred", "centred_square", "column", "number", "on_grid", "present", "render"]
+__all__ = [
+    "BIGINT",
+    "HUGEINT",
+    "case",
+    "centred",
+    "centred_square",
+    "column",
+    "leaf_of",
+    "number",
+    "on_grid",
+    "present",
+    "render",
+]
 
 
 _SHORT_DECIMAL = 18
@@ -110,6 +123,13 @@ def centred_square(q: exp.Expr, grid: Grid) -> exp.Expr:
         )
     doubled = exp.Mul(this=number(2), expression=exp.paren(square))
     return exp.Cast(this=exp.paren(exp.Sub(this=doubled, expression=number(grid.largest_square))), to=BIGINT)
+
+
+def leaf_of(q: exp.Expr, bins: Bins) -> exp.Expr:
+    """floor((q - qL) / size), at most the last leaf; NULL where q is NULL."""
+    shifted = exp.paren(exp.Sub(this=q, expression=number(bins.grid.lowest)))
+    leaf = shifted if bins.size == 1 else exp.paren(exp.IntDiv(this=shifted, expression=number(bins.size)))
+    return exp.Cast(this=_clamp(leaf, None, number(bins.count - 1)), to=BIGINT)
 
 
 def _floor(x: Fraction) -> int:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from discreet.grid import WEIGHT, Grid
 
-__all__ = ["of_centred_square", "of_centred_sum", "of_count", "of_sum", "of_unit_count", "row_weight"]
+__all__ = ["of_bins", "of_centred_square", "of_centred_sum", "of_count", "of_sum", "of_unit_count", "row_weight"]
 
 
 def row_weight(*, row_level: bool) -> int:
@@ -70,6 +70,16 @@ def of_centred_square(limit: int, weight: int, grid: Grid) -> int:
     width:  -R <= 2 r - R <= R, and u's terms have size at most N w R <= S C R by (1). Reached at either bound.
     """
     return weight * limit * grid.largest_square
+
+
+def of_bins(limit: int, weight: int) -> int:
+    """Of one level of a tree of bins: the total of a node is the sum of the weights of the rows in it.
+
+    Over all groups and nodes of the level: each of u's rows lies in one group and, its value being present, in one
+    node, so u's terms add up to at most N w <= S C by (1). Reached by N = C rows. (The levels are measurements of
+    their own, each with its share of epsilon.)
+    """
+    return weight * limit
 
 
 def of_unit_count(limit: int, weight: int) -> int:

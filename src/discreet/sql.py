@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import RefusedError, UsageError
 from discreet.query import Apply, GroupKey, Node, Options, OrderKey, Output, Query, checked
+from discreet.sql_aggregates import quantile_columns
 from discreet.sql_clauses import read_groups, read_having, read_limit, read_offset, read_order
 from discreet.sql_expressions import convert, default_name
 from discreet.sql_relations import check_clauses, read_from
@@ -215,13 +216,14 @@ def _outputs(expressions: list[exp.Expr]) -> tuple[Output, ...]:
             raise RefusedError("SELECT *", "would show the private rows themselves", hint="ask for COUNT, SUM or AVG")
         if isinstance(expression, exp.Alias):
             name, node = str(expression.alias), convert(expression.this)
-            if name in taken:
-                raise UsageError("SELECT", "gives two columns the same name", name, "choose another alias")
         else:
             node = convert(expression)
             name = _free_name(default_name(node), taken)
-        taken.add(name)
-        outputs.append(Output(name, node))
+        for column, value in quantile_columns(name, node) or [(name, node)]:
+            if column in taken:
+                raise UsageError("SELECT", "gives two columns the same name", column, "choose another alias")
+            taken.add(column)
+            outputs.append(Output(column, value))
     return tuple(outputs)
 
 

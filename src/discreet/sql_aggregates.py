@@ -7,6 +7,7 @@ where the statistic needs bounds, and ``share => 3``: how much of the query's ep
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -15,10 +16,18 @@ from sqlglot import exp
 
 from discreet.bounds import checked_bounds
 from discreet.errors import RefusedError, UsageError
-from discreet.exact import parse_rational
+from discreet.exact import decimal_text, parse_rational
 from discreet.query import Aggregate, Apply, Bounds, Constant, Node
 
-__all__ = ["AGGREGATE_NAMES", "aggregate_call", "parse_share"]
+__all__ = [
+    "AGGREGATE_NAMES",
+    "aggregate_call",
+    "element_of",
+    "filtered",
+    "parse_share",
+    "quantile_columns",
+    "within_group",
+]
 
 Convert: TypeAlias = Callable[[exp.Expr], Node]
 
@@ -31,7 +40,8 @@ _BOUNDED = {
     **dict.fromkeys(("STDDEV", "STDDEV_SAMP"), "stddev_samp"),
     "STDDEV_POP": "stddev_pop",
 }
-_FUNCTIONS = {**_COUNTS, **_BOUNDED}
+_QUANTILES = ("MEDIAN", "PERCENTILE_CONT", "QUANTILE_CONT", "APPROX_QUANTILES")
+_FUNCTIONS = {**_COUNTS, **_BOUNDED, **dict.fromkeys(_QUANTILES, "quantile")}
 AGGREGATE_NAMES = frozenset(_FUNCTIONS)
 """What is parsed as a plain call, so that named arguments can stand in it."""
 
@@ -57,6 +67,8 @@ def aggregate_call(name: str, arguments: Sequence[exp.Expr], convert: Convert) -
     plain = [e for e in arguments if not isinstance(e, exp.Kwarg | exp.PropertyEQ)]
     named = [e for e in arguments if isinstance(e, exp.Kwarg | exp.PropertyEQ)]
     bounds, share = _named(name, named, convert)
+    if name in _QUANTILES:
+        return _quantile(name, plain, bounds, share, convert)
     if len(plain) != 1:
         raise UsageError(name, "takes one argument", len(plain), "for example COUNT(*) or SUM(x)")
     inner = plain[0]
@@ -69,6 +81,118 @@ def aggregate_call(name: str, arguments: Sequence[exp.Expr], convert: Convert) -
             raise RefusedError(f"{name}(DISTINCT ...)", "only COUNT(DISTINCT column) is answered")
         return Aggregate("count_distinct", _row_expression(inner.expressions[0], name, convert), share=share)
     return Aggregate(_FUNCTIONS[name], _row_expression(inner, name, convert), bounds, share)
+
+
+MOST_QUANTILES = 1000
+
+
+def _quantile(name: str, plain: Sequence[exp.Expr], bounds: Bounds | None, share: Fraction, convert: Convert) -> Node:
+    """MEDIAN(x), PERCENTILE_CONT(x, p), QUANTILE_CONT(x, p); APPROX_QUANTILES(x, n), as an `Apply` around its median.
+
+    APPROX_QUANTILES is an array of n + 1 values: it stands in SELECT alone, as columns (`quantile_columns`), or with
+    an [OFFSET(i)] behind it (`element_of`).
+    """
+    if any(isinstance(e, exp.Distinct) for e in plain):
+        raise RefusedError(f"{name}(DISTINCT ...)", "only COUNT(DISTINCT column) is answered")
+    example = {
+        "MEDIAN": "MEDIAN(x)",
+        "APPROX_QUANTILES": "APPROX_QUANTILES(x, 4)",
+    }.get(name, f"{name}(x, 0.95)")
+    if len(plain) != (1 if name == "MEDIAN" else 2):
+        rule = "takes one argument" if name == "MEDIAN" else "takes two arguments"
+        raise UsageError(name, rule, len(plain), f"for example {example}")
+    argument = _row_expression(plain[0], name, convert)
+    if name == "MEDIAN":
+        return Aggregate("quantile", argument, bounds, share, Fraction(1, 2))
+    number = _number(plain[1], name, example, convert)
+    if name == "APPROX_QUANTILES":
+        if number.denominator != 1 or not 1 <= number <= MOST_QUANTILES:
+            rule = f"takes a whole number of quantiles from 1 to {MOST_QUANTILES}"
+            raise UsageError(name, rule, decimal_text(number), f"for example {example}")
+        median = Aggregate("quantile", argument, bounds, share, Fraction(1, 2))
+        return Apply("approx_quantiles", (median, Constant(int(number))))
+    return Aggregate("quantile", argument, bounds, share, _checked_point(number, name))
+
+
+def _checked_point(p: Fraction, name: str) -> Fraction:
+    rule = "p must be a number from 0 to 1, with at most 12 decimal places"
+    if not 0 <= p <= 1 or (p * 10**12).denominator != 1:
+        raise UsageError(name, rule, decimal_text(p), "0.5 is the median")
+    return p
+
+
+def within_group(call: exp.Expr, order: exp.Expr, convert: Convert) -> Node:
+    """PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x).
+
+    Raises:
+        RefusedError, UsageError: another function, or more than one expression to order by.
+    """
+    name = str(call.this).upper() if isinstance(call, exp.Anonymous) else ""
+    if name not in ("PERCENTILE_CONT", "QUANTILE_CONT"):
+        hint = "write PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY x)"
+        raise RefusedError("WITHIN GROUP", "belongs to PERCENTILE_CONT", hint=hint)
+    terms = order.expressions
+    if len(terms) != 1 or not isinstance(terms[0], exp.Ordered):
+        raise UsageError(name, "orders by one expression", len(terms))
+    found = aggregate_call(name, [terms[0].this, *call.expressions], convert)
+    if not isinstance(found, Aggregate) or found.point is None:
+        raise AssertionError
+    descending = bool(terms[0].args.get("desc"))
+    return replace(found, point=1 - found.point) if descending else found
+
+
+def quantile_columns(name: str, node: Node) -> list[tuple[str, Node]] | None:
+    """The columns of APPROX_QUANTILES(x, n) called `name`: `name`_q0 to `name`_qn. None for anything else."""
+    match node:
+        case Apply("approx_quantiles", (Aggregate() as median, Constant(int() as number))):
+            points = [Fraction(i, number) for i in range(number + 1)]
+            return [(f"{name}_q{i}", replace(median, point=point)) for i, point in enumerate(points)]
+        case _:
+            return None
+
+
+def element_of(node: Node, index: Sequence[exp.Expr], convert: Convert) -> Node:
+    """One of the values of APPROX_QUANTILES(x, n): [OFFSET(i)] counts from 0, [ORDINAL(i)] from 1.
+
+    Raises:
+        RefusedError, UsageError: another array, or a place it does not have.
+    """
+    hint = "write APPROX_QUANTILES(x, 100)[OFFSET(95)], or PERCENTILE_CONT(x, 0.95)"
+    match node, list(index):
+        case Apply("approx_quantiles", (Aggregate() as median, Constant(int() as number))), [exp.Anonymous() as call]:
+            word = str(call.this).upper()
+            if word in ("OFFSET", "ORDINAL") and len(call.expressions) == 1:
+                place = _number(call.expressions[0], word, hint, convert) - (1 if word == "ORDINAL" else 0)
+                if place.denominator != 1 or not 0 <= place <= number:
+                    raise UsageError(word, f"must be one of the {number + 1} quantiles", decimal_text(place), hint)
+                return replace(median, point=place / number)
+    raise RefusedError("an element of an array", "is taken from APPROX_QUANTILES only", hint=hint)
+
+
+def filtered(node: Node, condition: Node) -> Node:
+    """An aggregate over the rows that meet a condition: COUNT(*) FILTER (WHERE c) is COUNTIF(c), and
+    SUM(x) FILTER (WHERE c) is SUM(CASE WHEN c THEN x END).
+
+    Raises:
+        RefusedError: what is filtered is not one aggregate.
+    """
+    match node:
+        case Aggregate("count", None):
+            return replace(node, function="count_if", argument=condition)
+        case Aggregate("count_if", argument) if argument is not None:
+            return replace(node, argument=Apply("and", (argument, condition)))
+        case Aggregate(_, argument) if argument is not None:
+            return replace(node, argument=Apply("case", (condition, argument, Constant(None))))
+        case Apply("approx_quantiles", (Aggregate() as median, number)):
+            return Apply("approx_quantiles", (filtered(median, condition), number))
+    raise RefusedError("FILTER", "belongs to an aggregate", hint="for example COUNT(*) FILTER (WHERE x > 0)")
+
+
+def _number(node: exp.Expr, name: str, example: str, convert: Convert) -> Fraction:
+    value = convert(node)
+    if not isinstance(value, Constant) or isinstance(value.value, bool | str | None):
+        raise UsageError(name, "takes a number that is written out", hint=f"for example {example}")
+    return parse_rational(name, value.value)
 
 
 def _row_expression(node: exp.Expr, name: str, convert: Convert) -> Node:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 
 from sqlglot import exp
 
 from discreet.errors import RefusedError
 from discreet.query import Aggregate, Apply, Constant, Name, Node, check_nodes
-from discreet.sql_aggregates import AGGREGATE_NAMES, aggregate_call
+from discreet.sql_aggregates import AGGREGATE_NAMES, aggregate_call, element_of, filtered, within_group
 from discreet.sql_functions import FUNCTIONS, Call
-from discreet.sql_operators import OPERATORS
+from discreet.sql_operators import OPERATORS, only
 from discreet.sql_refusals import REFUSED_FUNCTIONS, REFUSED_NODES, Refusal
 
 __all__ = ["convert", "default_name"]
@@ -30,6 +31,8 @@ def convert(node: exp.Expr) -> Node:
 
 def _convert(node: exp.Expr) -> Node:
     kind = type(node)
+    if kind in _AGGREGATE_FORMS:
+        return _AGGREGATE_FORMS[kind](node)
     if kind in REFUSED_NODES:
         raise _refusal(REFUSED_NODES[kind])
     if kind in OPERATORS:
@@ -41,6 +44,31 @@ def _convert(node: exp.Expr) -> Node:
         "is not part of the dialect",
         hint="docs/dialect.md lists what row expressions may use",
     )
+
+
+def _within_group(node: exp.Expr) -> Node:
+    only(node, "this", "expression")
+    return within_group(node.this, node.expression, _convert)
+
+
+def _bracket(node: exp.Expr) -> Node:
+    only(node, "this", "expressions", "offset", "safe", "returns_list_for_maps")
+    if not isinstance(node.this, exp.Anonymous) or str(node.this.this).upper() != "APPROX_QUANTILES":
+        raise _refusal(REFUSED_NODES[exp.Bracket])
+    return element_of(_convert(node.this), node.expressions, _convert)
+
+
+def _filter(node: exp.Expr) -> Node:
+    only(node, "this", "expression")
+    only(node.expression, "this")
+    return filtered(_convert(node.this), _convert(node.expression.this))
+
+
+_AGGREGATE_FORMS: dict[type[exp.Expr], Callable[[exp.Expr], Node]] = {
+    exp.WithinGroup: _within_group,
+    exp.Bracket: _bracket,
+    exp.Filter: _filter,
+}
 
 
 def _refusal(refusal: Refusal) -> RefusedError:
@@ -79,6 +107,12 @@ def default_name(node: Node) -> str:
             return parts[-1]
         case Aggregate(function, None):
             return function
+        case Aggregate("quantile", argument, point=point) if argument is not None and point is not None:
+            percent = point * 100
+            kind = f"p{int(percent)}" if percent.denominator == 1 else "quantile"
+            return f"{'median' if percent == 50 else kind}_{default_name(argument)}"
+        case Apply("approx_quantiles", (Aggregate(_, argument), *_)) if argument is not None:
+            return default_name(argument)
         case Aggregate(function, argument) if argument is not None:
             return f"{function}_{default_name(argument)}"
         case Apply(function, arguments):

@@ -21,7 +21,6 @@ _FORMATS = "engines write and read formats differently"
 
 REFUSED_NODES: dict[type[exp.Expr], Refusal] = {
     exp.Window: ("a window function", _ROWS, "use GROUP BY"),
-    exp.WithinGroup: ("WITHIN GROUP", "it is not part of the dialect", "write PERCENTILE_CONT(x, 0.5)"),
     exp.IgnoreNulls: ("IGNORE NULLS", "it picks one person's value", "use COUNT, SUM or AVG"),
     exp.RespectNulls: ("RESPECT NULLS", "it picks one person's value", "use COUNT, SUM or AVG"),
     exp.Subquery: ("a subquery", _TABLE_ONLY, "write the condition out"),
@@ -29,7 +28,6 @@ REFUSED_NODES: dict[type[exp.Expr], Refusal] = {
     exp.Exists: ("EXISTS", _TABLE_ONLY, "write the condition out"),
     exp.Any: ("ANY", _TABLE_ONLY, "write x IN (...), or conditions with OR"),
     exp.All: ("ALL", _TABLE_ONLY, "write conditions with AND"),
-    exp.Filter: ("FILTER", "it is not part of the dialect", "write COUNTIF(condition), or CASE inside the aggregate"),
     exp.CurrentDate: ("CURRENT_DATE", _CLOCK, "write the date out"),
     exp.CurrentTime: ("CURRENT_TIME", _CLOCK, "write the time out"),
     exp.CurrentTimestamp: ("CURRENT_TIMESTAMP", _CLOCK, "write the time out"),

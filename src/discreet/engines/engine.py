@@ -24,7 +24,8 @@ class Session(Protocol):
     """
 
     def totals(self, statement: Statement) -> tuple[Int128Array, ...]:
-        """For each measurement, in order, the exact totals of all groups (0 where a group has no rows).
+        """For each measurement, in order, the exact totals of all groups (0 where a group has no rows). Of a level of a
+        tree, those of all nodes of the first group, then of the second.
 
         These are private: they must meet noise before anything else sees them.
         """
