@@ -475,7 +475,7 @@ def test_intervals_cover_on_awkward_shapes(shape: str, count: int) -> None:
 
 def test_groups_chosen_from_the_data_have_fewer_bins(tmp_path: Path) -> None:
     people = {"who": list(range(600)), "g": ["a", "b"] * 300, "x": [n % 300 + 0.5 for n in range(600)]}
-    data, _ = open_frame(people, tmp_path, privacy_unit="who", max_contributions=1, types={"x": "DOUBLE"})
+    data, _ = open_frame(people, tmp_path, privacy_unit="who", max_contributions=1, budget=(10**9, "0.001"))
     sql = "SELECT g, MEDIAN(x) AS m, COUNT(*) AS n FROM data GROUP BY g"
     asked: dict[str, Any] = {"epsilon": 10**6, "delta": "1e-6", "bounds": {"x": (0, 400)}}
     assert data.plan(sql, **asked).measurements[2].cells == 2**12
