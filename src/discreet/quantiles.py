@@ -117,7 +117,7 @@ def _shared_out(parents: Floats, children: Floats, variances: Floats, fan: int) 
         above = np.take_along_axis(z / t, order, axis=1) + shifts > 0.0
     kept = np.maximum(above.sum(axis=1, keepdims=True), 1) - 1
     shared = np.maximum(0.0, z + t * np.take_along_axis(shifts, kept, axis=1))
-    return shared.reshape(groups, -1)[:, :nodes]
+    return shared.reshape(groups, nodes + spare)[:, :nodes]
 
 
 def rank_error(tree: Tree, point: float) -> Floats:

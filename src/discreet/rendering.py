@@ -61,7 +61,9 @@ def on_grid(x: exp.Expr, type_: Type, grid: Grid) -> exp.Expr:
         integer: exp.Expr = exp.TryCast(this=scaled, to=BIGINT)
     else:
         integer = _exact_integer(x, type_, grid, HUGEINT if wide else BIGINT)
-    return _clamp(integer, number(grid.lowest), number(grid.highest))
+    # Of a stated type: an engine gives a constant the narrowest one, in which what follows could overflow.
+    clamped = _clamp(integer, number(grid.lowest), number(grid.highest))
+    return exp.Cast(this=clamped, to=BIGINT if grid.largest < 2**62 else HUGEINT)
 
 
 def _exact_integer(x: exp.Expr, type_: Type, grid: Grid, to: exp.DataType) -> exp.Expr:
