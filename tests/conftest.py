@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,15 @@ def shared_data() -> Path:
         if candidate.is_dir():
             return candidate
     pytest.fail("the folder of real data is missing: set DISCREET_SHARED_DATA")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_ledger_but_the_tests_own(tmp_path_factory) -> Iterator[None]:
+    """A test that names no ledger must not write to that of whoever runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("DISCREET_LEDGER", raising=False)
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture
