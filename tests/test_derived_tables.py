@@ -133,7 +133,7 @@ def test_the_unit_cannot_be_replaced(data: discreet.Dataset) -> None:
         ("SELECT COUNT(*) FROM (SELECT * FROM data INTERSECT SELECT * FROM data)", "INTERSECT"),
         ("SELECT COUNT(*) FROM data a JOIN data b ON a.day = b.day", "JOIN"),
         ("SELECT COUNT(*) FROM data, data AS b", "JOIN"),
-        ("SELECT COUNT(*) FROM (SELECT * FROM data a JOIN data b USING (day))", "JOIN in a derived table"),
+        ("SELECT COUNT(*) FROM (SELECT * FROM data a JOIN data b USING (day))", "JOIN"),
         ("SELECT COUNT(*) FROM data CROSS JOIN UNNEST([1, 2])", "JOIN"),
         ("SELECT COUNT(*) FROM data, LATERAL (SELECT 1)", "JOIN"),
         ("WITH RECURSIVE t AS (SELECT * FROM data UNION ALL SELECT * FROM t) SELECT COUNT(*) FROM t", "RECURSIVE"),

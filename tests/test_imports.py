@@ -35,7 +35,8 @@ domains  coercion
 sql_aggregates  sql_functions  sql_refusals
 sql_operators
 sql_expressions  query_text
-sql_clauses  sql_relations
+sql_clauses  sql_joins
+sql_relations
 sql
 binding_conditions  binding_text  binding_time  casts
 binding_numbers
@@ -45,18 +46,19 @@ grid
 bins
 sensitivity  selection  owner
 plan
-measurements  clauses  grouping
+measurements  clauses  grouping  joining
 aggregates
 planning
 statement_parts  row_operands
 row_rendering_text  row_rendering_time
 row_rendering
 rendering
-relational
+relational  relational_joins
 relational_selection
 engines  engines.duckdb_connection  engines.engine
 sources
-key_files  engines.duckdb
+key_files  public_tables
+engines.duckdb
 ledger
 policy
 intervals

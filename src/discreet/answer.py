@@ -229,6 +229,10 @@ def details_of(plan: Plan, released: int | None = None) -> dict[str, Any]:
             {"names": [plan.keys[column].name for column in keys.columns], "listed": len(keys.rows)}
             for keys in plan.key_lists
         ],
+        "public_tables": [
+            {"name": join.table.name, "join": "left" if join.left else "inner", "content": join.table.content}
+            for join in plan.joins
+        ],
         "group_selection": None if plan.selection is None else describe_selection(plan.selection, released),
         "statistics": [_statistic(output) for output in plan.outputs if output.function != "key"],
         "measurements": described,

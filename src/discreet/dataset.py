@@ -19,7 +19,7 @@ from discreet.exact import (
 )
 from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.owner import Declared
-from discreet.plan import Plan, Request
+from discreet.plan import Plan, PublicTable, Request
 from discreet.planning import make_plan
 from discreet.privacy import parse_budget
 from discreet.query import Name, Node, Options, Query, names_in, names_in_query, written_name
@@ -91,6 +91,7 @@ class Dataset:
         bounds: Mapping[str, Any] | None = None,
         max_contributions: object = None,
         max_groups_contributed: object = None,
+        public: Mapping[str, object] | None = None,
         confidence: object = "0.95",
         analyst: str = "",
     ) -> Answer:
@@ -107,6 +108,8 @@ class Dataset:
             bounds: for each summed or averaged column (or alias), ``(lower, upper)``.
             max_contributions: rows one unit may weigh; None for what `open` said.
             max_groups_contributed: groups one unit may weigh in COUNT(DISTINCT unit).
+            public: tables that everybody may know, by name (files or data frames): the query may join them, on a key
+                that is unique in them.
             confidence: of the intervals.
             analyst: who asks, for the ledger's history.
 
@@ -123,6 +126,7 @@ class Dataset:
             bounds=bounds,
             max_contributions=max_contributions,
             max_groups_contributed=max_groups_contributed,
+            public=public,
         )
         return self.answer(plan, confidence=parse_confidence(confidence), analyst=analyst)
 
@@ -151,6 +155,7 @@ class Dataset:
         bounds: Mapping[str, Any] | None = None,
         max_contributions: object = None,
         max_groups_contributed: object = None,
+        public: Mapping[str, object] | None = None,
         confidence: object = "0.95",
     ) -> Estimate:
         """What the query of the same arguments would cost, and the error to expect. Reads no data, costs nothing.
@@ -168,6 +173,7 @@ class Dataset:
             bounds=bounds,
             max_contributions=max_contributions,
             max_groups_contributed=max_groups_contributed,
+            public=public,
         )
         balance = self.balance()
         return estimate(plan, balance.left if balance else None, parse_confidence(confidence))
@@ -182,8 +188,11 @@ class Dataset:
         bounds: Mapping[str, Any] | None = None,
         max_contributions: object = None,
         max_groups_contributed: object = None,
+        public: Mapping[str, object] | None = None,
     ) -> Plan:
         """The plan of a query, from the stored schema alone."""
+        from discreet.public_tables import check_keys
+
         query = parse(sql)
         self._check_relation(query)
         options = query.options
@@ -210,11 +219,27 @@ class Dataset:
                 name: parse_bounds(value, f"bounds of {name!r}") for name, value in _mapping("bounds", bounds).items()
             },
             owner=self._owner,
+            public=self._public_tables(query, public),
         )
         self._check_bounds(query, request)
         if self._policy is not None:
             Caps(self._policy.budget.max_epsilon_per_query).check_query(request.epsilon)
-        return make_plan(query, self._extended([*names_in_query(query), *self._owner.columns], query.relation), request)
+        names = [*names_in_query(query), *self._owner.columns]
+        plan = make_plan(query, self._extended(names, query.relation), request)
+        if plan.joins:
+            check_keys(plan.joins)
+        return plan
+
+    def _public_tables(self, query: Query, public: Mapping[str, object] | None) -> dict[str, PublicTable]:
+        """Those that the query joins, opened."""
+        from discreet.public_tables import open_public
+
+        wanted = {join.table.casefold() for join in query.joins}
+        return {
+            name: open_public(name, source, self.registration, self._frame)
+            for name, source in _mapping("public", public).items()
+            if name.casefold() in wanted
+        }
 
     def balance(self) -> Balance | None:
         """The budget's total, what is spent and what is left; None while there is no budget."""

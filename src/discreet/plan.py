@@ -25,7 +25,18 @@ from discreet.query import Bounds, Node, Scalar
 from discreet.schema import Registration
 from discreet.selection import Selection
 
-__all__ = ["KeyColumn", "KeyList", "Measurement", "Ordering", "Plan", "PlannedOutput", "Request", "Unit"]
+__all__ = [
+    "KeyColumn",
+    "KeyList",
+    "Measurement",
+    "Ordering",
+    "Plan",
+    "PlannedJoin",
+    "PlannedOutput",
+    "PublicTable",
+    "Request",
+    "Unit",
+]
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,45 @@ class Unit:
 
 
 @dataclass(frozen=True)
+class PublicTable:
+    """A table that everybody may know, to be joined to the private one.
+
+    Attributes:
+        name: what queries call it.
+        registration: how it is read, and its columns.
+        content: SHA-256 of all its values: a plan is about this very table.
+        frame: the data frame itself, if it is one.
+    """
+
+    name: str
+    registration: Registration
+    content: str
+    frame: object = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class PlannedJoin:
+    """A join of the private rows with a public table, whose key must be unique: each row meets one row at most.
+
+    Attributes:
+        table: the public table.
+        left: whether rows without a counterpart are kept, with its columns missing.
+        on: pairs of an expression over what is joined so far and the place of the public column it must equal.
+        first: the place of its first column in the joined schema.
+    """
+
+    table: PublicTable
+    left: bool
+    on: tuple[tuple[Expression, int], ...]
+    first: int
+
+    def canonical(self) -> Any:
+        """As plain JSON values."""
+        columns = [[column.name, str(column.type)] for column in self.table.registration.schema.columns]
+        return [self.table.content, columns, self.left, [[canonical(e), place] for e, place in self.on], self.first]
+
+
+@dataclass(frozen=True)
 class Request:
     """What comes with a query: its cost, its unit and limits, its keys and bounds; all public, all exact.
 
@@ -60,6 +110,7 @@ class Request:
             combinations. What is listed apart is multiplied.
         bounds: for columns or aliases, their declared bounds.
         owner: what the owner's policy says of columns and groups.
+        public: tables that may be joined, by name.
     """
 
     epsilon: Fraction
@@ -72,6 +123,7 @@ class Request:
     keys: Mapping[str | tuple[str, ...], object] = field(default_factory=dict)
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
     owner: Declared = field(default_factory=Declared)
+    public: Mapping[str, PublicTable] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -216,6 +268,8 @@ class Plan:
 
     `having`, `order`, `limit` and `offset` choose and sort groups by their noisy values and public keys.
 
+    Expressions read the joined schema: the registered columns, then those of the `joins`, in order.
+
     With a `selection` the groups are chosen from the data first. The key lists then restrict them, and the rest of the
     plan is carried out by `with_groups`.
     """
@@ -231,6 +285,7 @@ class Plan:
     outputs: tuple[PlannedOutput, ...]
     loss: PrivacyLoss
     text: str
+    joins: tuple[PlannedJoin, ...] = ()
     selection: Selection | None = None
     having: PlannedOutput | None = None
     order: tuple[Ordering, ...] = ()
@@ -268,6 +323,7 @@ class Plan:
             "columns": [[column.name, str(column.type)] for column in self.registration.schema.columns],
             "unit": [self.unit.text, [canonical(e) for e in self.unit.expressions]],
             "relation": RELATION,
+            "joins": [join.canonical() for join in self.joins],
             "limits": [self.max_contributions, self.max_groups_contributed],
             "where": canonical(self.where),
             "keys": [[k.name, canonical(k.expression)] for k in self.keys],

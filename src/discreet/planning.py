@@ -14,6 +14,7 @@ from discreet.clauses import Clauses, aggregates_of, sort_of_kind
 from discreet.errors import RefusedError, UsageError
 from discreet.expressions import Expression, Field, Literal
 from discreet.grouping import plan_groups
+from discreet.joining import plan_joins
 from discreet.measurements import Measurements
 from discreet.plan import KeyColumn, Plan, PlannedOutput, Request, Unit
 from discreet.privacy import PrivacyLoss, split
@@ -36,11 +37,12 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
         UsageError: an unknown name, a wrong type, a limit or key that is not valid.
         RefusedError: the question cannot be answered privately as it stands.
     """
-    schema = registration.schema
     aliases = ("data", query.relation)
-    unit = unit_of(request.unit, schema)
+    # The unit is bound to the private table alone, before anything is joined to it.
+    unit = unit_of(request.unit, registration.schema)
+    query, schema, joins = plan_joins(query, request.public, registration.schema, aliases)
     where = bind_condition(query.where, schema, aliases) if query.where is not None else None
-    request.owner.check_allowed(where)
+    request.owner.check_allowed(where, *(ours for join in joins for ours, _ in join.on))
     groups = plan_groups(query, request, schema, aliases)
     rows, pairs = _limits(request, unit, groups.number)
     builder = Measurements(schema, unit, rows, pairs, groups.number, request, aliases)
@@ -76,6 +78,7 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
         # A delta is spent on choosing groups, and on nothing else.
         loss=PrivacyLoss(request.epsilon, request.delta if groups.chosen else Fraction(0)),
         text=query.text,
+        joins=joins,
         selection=selection,
         having=having,
         order=order,

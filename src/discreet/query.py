@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -21,6 +21,7 @@ __all__ = [
     "Bounds",
     "Constant",
     "GroupKey",
+    "Join",
     "Name",
     "Node",
     "Options",
@@ -33,6 +34,9 @@ __all__ = [
     "checked",
     "names_in",
     "names_in_query",
+    "public_name",
+    "replace_all_names",
+    "replace_names",
     "written_name",
 ]
 
@@ -135,6 +139,28 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Join:
+    """A join with a public table: each row meets at most one of its rows.
+
+    Attributes:
+        table: the public table's name.
+        alias: what stands before its columns.
+        left: whether rows without a counterpart are kept.
+        on: pairs of an expression over the rows and the column of the public table that it must equal.
+    """
+
+    table: str
+    alias: str
+    left: bool
+    on: tuple[tuple[Node, str], ...]
+
+
+def public_name(alias: str, column: str) -> Name:
+    """A column of a joined public table. (A table may not be joined under a name that begins a registered column's.)"""
+    return Name((alias, column))
+
+
+@dataclass(frozen=True)
 class Query:
     """A question over one private relation.
 
@@ -146,6 +172,7 @@ class Query:
         having: a condition on the *noisy* values of a group.
         order: by which noisy values and keys the groups are sorted; empty for the order of the keys as listed.
         limit, offset: how many of the sorted groups are kept, and how many are left out before them.
+        joins: joins with public tables, in order.
         derived: columns of a derived table by their names there, for whoever declares bounds by them.
         options: what the query itself says of budget and limits.
         text: what the analyst wrote, for the ledger's history.
@@ -159,6 +186,7 @@ class Query:
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
     offset: int = 0
+    joins: tuple[Join, ...] = ()
     derived: tuple[tuple[str, Node], ...] = ()
     options: Options = field(default_factory=Options)
     text: str = ""
@@ -217,12 +245,38 @@ def checked(query: Query) -> Query:
 def _nodes_of(query: Query) -> list[Node]:
     nodes = [output.node for output in query.outputs] + [group.node for group in query.groups]
     nodes += [node for node in (query.where, query.having) if node is not None]
+    nodes += [node for join in query.joins for node, _ in join.on]
     return nodes + [key.node for key in query.order]
 
 
 def written_name(name: str) -> str:
     """The alias that an output was given: APPROX_QUANTILES(x, n) AS a has the columns a_q0, a_q1, ..."""
     return re.sub(r"_q\d+$", "", name)
+
+
+def replace_names(node: Node, column: Callable[[Name], Node]) -> Node:
+    """The expression with every column replaced."""
+    match node:
+        case Name():
+            return column(node)
+        case Apply(function, arguments):
+            return Apply(function, tuple(replace_names(argument, column) for argument in arguments))
+        case Aggregate(argument=argument) if argument is not None:
+            return replace(node, argument=replace_names(argument, column))
+    return node
+
+
+def replace_all_names(query: Query, column: Callable[[Name], Node]) -> Query:
+    """The query with every column replaced, but for those of its joins."""
+    return replace(
+        query,
+        outputs=tuple(replace(output, node=replace_names(output.node, column)) for output in query.outputs),
+        where=None if query.where is None else replace_names(query.where, column),
+        groups=tuple(replace(group, node=replace_names(group.node, column)) for group in query.groups),
+        having=None if query.having is None else replace_names(query.having, column),
+        order=tuple(replace(key, node=replace_names(key.node, column)) for key in query.order),
+        derived=tuple((name, replace_names(node, column)) for name, node in query.derived),
+    )
 
 
 def aggregates_in(node: Node) -> Iterator[Aggregate]:

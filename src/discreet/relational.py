@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from discreet.bins import Bins
 from discreet.expressions import fields_in
-from discreet.plan import KeyList, Measurement, Plan
+from discreet.plan import KeyList, Measurement, Plan, PlannedJoin
 from discreet.query import Scalar
 from discreet.rendering import (
     BIGINT,
@@ -74,13 +74,15 @@ class Statement:
         keys: the tables of public keys.
         steps: named SELECTs, each to become a temporary table.
         results: what to read.
-        columns: the places of the source's columns that are needed.
+        columns: the places of the joined source's columns that are needed.
+        joins: the public tables to be joined to it.
     """
 
     keys: tuple[KeyTable, ...]
     steps: tuple[tuple[str, exp.Select], ...]
     results: tuple[Result, ...]
     columns: tuple[int, ...]
+    joins: tuple[PlannedJoin, ...] = ()
 
 
 def compile_plan(plan: Plan) -> Statement:
@@ -103,7 +105,7 @@ def compile_plan(plan: Plan) -> Statement:
         if measurement.weight > 1:
             steps.append(("heavy_pairs", compiler.heavy_pairs(measurement)))
         results.append(Result(compiler.unit_totals(measurement), by_unit, plan.groups))
-    return Statement(key_tables(plan), tuple(steps), tuple(results), needed_columns(plan))
+    return Statement(key_tables(plan), tuple(steps), tuple(results), needed_columns(plan), plan.joins)
 
 
 def _trees(measurements: Sequence[Measurement]) -> list[tuple[Bins, tuple[int, ...]]]:
@@ -124,11 +126,12 @@ def key_tables(plan: Plan) -> tuple[KeyTable, ...]:
 
 
 def needed_columns(plan: Plan) -> tuple[int, ...]:
-    """The places of the source's columns that a plan reads."""
+    """The places of the joined source's columns that a plan reads."""
     expressions = [*plan.unit.expressions, *(key.expression for key in plan.keys)]
     expressions += [m.expression for m in plan.measurements if m.expression is not None]
     if plan.where is not None:
         expressions.append(plan.where)
+    expressions += [ours for join in plan.joins for ours, _ in join.on]
     return tuple(sorted({field.position for e in expressions for field in fields_in(e)}))
 
 

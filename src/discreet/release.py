@@ -114,7 +114,7 @@ def _choose_then_total(
 
     See `selection` for what the first costs, and why.
     """
-    with engine.session(needed_columns(plan)) as session:
+    with engine.session(needed_columns(plan), plan.joins) as session:
         statement = compile_selection(plan, selection.limit, entropy.bits(128))
         units = session.candidates(statement)
         # In hand: exact numbers of units, PRIVATE, of groups whose existence is private too.

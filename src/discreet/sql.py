@@ -190,6 +190,7 @@ def _convert_select(statement: exp.Expr, options: Options, text: str) -> Query:
             ),
             limit=read_limit(statement.args.get("limit")),
             offset=read_offset(statement.args.get("offset")),
+            joins=relation.joins,
             derived=relation.columns,
             options=options,
             text=" ".join(text.split()),
@@ -197,7 +198,7 @@ def _convert_select(statement: exp.Expr, options: Options, text: str) -> Query:
     )
 
 
-_READ = {"with_", "expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
+_READ = {"with_", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset"}
 
 
 def _all_of(conditions: tuple[Node, ...]) -> Node | None:

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
 
 from discreet.errors import RefusedError, UsageError
-from discreet.query import Aggregate, Apply, Name, Node, aggregates_in, check_nodes
+from discreet.query import Join, Name, Node, aggregates_in, check_nodes, public_name, replace_names
 from discreet.sql_expressions import convert, default_name
+from discreet.sql_joins import read_join
 
 __all__ = ["Relation", "check_clauses", "read_from"]
 
 _PRIVATE_INSTEAD = "ask for COUNT, SUM or AVG over the rows of the table itself"
 _CLAUSES: dict[str, tuple[str, str, str]] = {
-    "joins": ("JOIN", "a row of another table can multiply one person's rows", "join before registering"),
     "laterals": ("LATERAL", "it can multiply one person's rows", _PRIVATE_INSTEAD),
     "with_": ("WITH", "it stands at the beginning of a query only", "put it before the outermost SELECT"),
     "qualify": ("QUALIFY", "window functions compare private rows", _PRIVATE_INSTEAD),
@@ -82,6 +82,8 @@ class Relation:
         below: where other columns come from; None: they are the registered table's.
         closed: whether there are no others.
         where: the conditions of the derived tables.
+        joins: with public tables.
+        hidden: how many of them are inside the derived table, where their names end.
     """
 
     table: str
@@ -90,6 +92,8 @@ class Relation:
     below: Relation | None = None
     closed: bool = False
     where: tuple[Node, ...] = ()
+    joins: tuple[Join, ...] = ()
+    hidden: int = 0
 
     def resolve(self, node: Node) -> Node:
         """The expression over the registered table's own columns.
@@ -97,16 +101,12 @@ class Relation:
         Raises:
             UsageError: a column that the derived table does not have; an expression that grows too large.
         """
-        match node:
-            case Name(parts):
-                return self._column(parts)
-            case Apply(function, arguments):
-                return Apply(function, tuple(self.resolve(argument) for argument in arguments))
-            case Aggregate(argument=argument) if argument is not None:
-                return Aggregate(node.function, self.resolve(argument), *_rest_of(node))
-        return node
+        return replace_names(node, lambda name: self._column(name.parts))
 
     def _column(self, parts: tuple[str, ...]) -> Node:
+        visible = {join.alias.casefold(): join.alias for join in self.joins[self.hidden :]}
+        if len(parts) > 1 and parts[0].casefold() in visible:
+            return public_name(visible[parts[0].casefold()], ".".join(parts[1:]))
         if len(parts) > 1 and parts[0].casefold() in [name.casefold() for name in self.names]:
             parts = parts[1:]
         found = _lookup(self.columns, parts[0])
@@ -128,13 +128,6 @@ class Relation:
         return UsageError("column", f"is not a column of {where}", ".".join(parts), hint)
 
 
-def _rest_of(aggregate: Aggregate) -> tuple[Any, ...]:
-    """An aggregate's fields after the argument."""
-    import dataclasses
-
-    return tuple(getattr(aggregate, field.name) for field in dataclasses.fields(aggregate)[2:])
-
-
 def _lookup(columns: tuple[tuple[str, Node], ...], name: str) -> Node | None:
     """By the exact name, else by the only one that differs in case alone."""
     exact = [node for known, node in columns if known == name]
@@ -144,7 +137,7 @@ def _lookup(columns: tuple[tuple[str, Node], ...], name: str) -> Node | None:
 
 
 def read_from(select: exp.Expr, inside: str = "", visible: Mapping[str, Relation] | None = None) -> Relation:
-    """The relation that a SELECT reads.
+    """The relation that a SELECT reads, public tables joined to it.
 
     Args:
         select: with its FROM, and WITH if it is the outermost.
@@ -155,14 +148,26 @@ def read_from(select: exp.Expr, inside: str = "", visible: Mapping[str, Relation
         RefusedError: anything that is not one table with its rows as they are.
         UsageError: a name that means nothing.
     """
-    known = dict(visible or {})
+    relation, known = _first_table(select, inside, dict(visible or {}))
+    for join in select.args.get("joins") or ():
+        added = read_join(join, inside, known, relation.resolve)
+        taken = [*relation.names, *(earlier.alias for earlier in relation.joins)]
+        if added.alias.casefold() in [name.casefold() for name in taken]:
+            raise UsageError("JOIN", "names a table twice", added.alias, "write JOIN table AS another_name")
+        relation = replace(relation, joins=(*relation.joins, added))
+    return relation
+
+
+def _first_table(select: exp.Expr, inside: str, known: dict[str, Relation]) -> tuple[Relation, dict[str, Relation]]:
+    """The table that FROM begins with, and the table expressions by name."""
+    outside = set(known)
     clause = select.args.get("with_")
     if clause:
         if clause.args.get("recursive"):
             raise RefusedError("WITH RECURSIVE", "it can multiply one person's rows", hint=_PRIVATE_INSTEAD)
         for one in clause.expressions:
             name = _alias(one.args.get("alias"))
-            if name.casefold() in known and name.casefold() not in (visible or {}):
+            if name.casefold() in known and name.casefold() not in outside:
                 raise UsageError("WITH", "names a table twice", name)
             # A table expression sees those before it; its own name means what it meant outside.
             known[name.casefold()] = _derived(one.this, name, f" in the table expression {name}", known)
@@ -176,7 +181,7 @@ def read_from(select: exp.Expr, inside: str = "", visible: Mapping[str, Relation
             raise RefusedError(f"a subquery in FROM{inside}", "must stand alone", hint=_PRIVATE_INSTEAD)
         alias = _alias(table.args.get("alias"))
         where = f" in the derived table {alias}" if alias else " in a derived table"
-        return _derived(table.this, alias, where, known)
+        return _derived(table.this, alias, where, known), known
     extra = {k for k, v in table.args.items() if v and k not in ("this", "alias")}
     if not isinstance(table, exp.Table) or extra or not isinstance(table.this, exp.Identifier):
         raise RefusedError(
@@ -185,11 +190,8 @@ def read_from(select: exp.Expr, inside: str = "", visible: Mapping[str, Relation
     name, alias = str(table.name), _alias(table.args.get("alias"))
     expression = known.get(name.casefold())
     if expression is not None:
-        names = (alias,) if alias else expression.names
-        return Relation(
-            expression.table, names, expression.columns, expression.below, expression.closed, expression.where
-        )
-    return Relation(name, (alias,) if alias else ())
+        return replace(expression, names=(alias,) if alias else expression.names), known
+    return Relation(name, (alias,) if alias else ()), known
 
 
 def _alias(alias: Any) -> str:
@@ -202,7 +204,7 @@ def _alias(alias: Any) -> str:
 
 def _derived(select: exp.Expr, alias: str, inside: str, visible: Mapping[str, Relation]) -> Relation:
     """A SELECT that keeps rows as they are: some columns, a filter."""
-    check_clauses(select, {"expressions", "from_", "where"}, inside)
+    check_clauses(select, {"expressions", "from_", "joins", "where"}, inside)
     below = read_from(select, inside, visible)
     columns: list[tuple[str, Node]] = []
     closed = True
@@ -228,7 +230,9 @@ def _derived(select: exp.Expr, alias: str, inside: str, visible: Mapping[str, Re
     where = select.args.get("where")
     conditions = below.where if where is None else (*below.where, _resolved(below, convert(where.this)))
     names = (alias,) if alias else ()
-    return Relation(below.table, names, tuple(columns), None if closed else below, closed, conditions)
+    return Relation(
+        below.table, names, tuple(columns), None if closed else below, closed, conditions, below.joins, len(below.joins)
+    )
 
 
 def _resolved(relation: Relation, node: Node) -> Node:

@@ -11,7 +11,7 @@ from discreet.errors import UsageError
 if TYPE_CHECKING:
     from discreet.query import Bounds
 
-__all__ = ["choose", "read_bounds", "read_keys", "read_types"]
+__all__ = ["choose", "read_bounds", "read_keys", "read_public", "read_types"]
 
 
 def choose(option: str, value: str, known: Sequence[str]) -> str:
@@ -90,3 +90,20 @@ def read_keys(
             raise UsageError("--keys-file", "must be FILE or NAME=FILE", text, "for example --keys-file keys.csv")
         keys[name] = (*keys.get(name, ()), *read_keys_list(Path(path).expanduser(), "--keys-file"))
     return keys
+
+
+def read_public(texts: Sequence[str] | None) -> dict[str, str]:
+    """``NAME=FILE``, several times.
+
+    Raises:
+        UsageError: not of that form, or a name twice.
+    """
+    public: dict[str, str] = {}
+    for text in texts or ():
+        name, sign, path = text.partition("=")
+        if not sign or not name.strip() or not path.strip():
+            raise UsageError("--public", "must be NAME=FILE", text, "for example --public plans=plans.csv")
+        if name.strip() in public:
+            raise UsageError(f"--public {name.strip()}", "is given twice", text)
+        public[name.strip()] = str(Path(path).expanduser())
+    return public

@@ -25,6 +25,7 @@ __all__ = [
     "MaxContributions",
     "MaxGroups",
     "Output",
+    "Public",
     "RaisedBudget",
     "Report",
     "RowLevel",
@@ -129,6 +130,14 @@ KeysFile = Annotated[
         help="Public keys from a file. NAME=FILE: a text file with one key a line, written as in --keys. FILE alone: a "
         "CSV or Parquet table with one column a grouping column; several columns list combinations. What is in it must "
         "be public.",
+    ),
+]
+Public = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=FILE",
+        help="A public table that the query may join, LEFT or INNER, on a key that is unique in it. Everybody may "
+        "know what is in it. Repeatable.",
     ),
 ]
 Types = Annotated[

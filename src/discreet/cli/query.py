@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from discreet.cli.arguments import choose, read_bounds, read_keys, read_types
+from discreet.cli.arguments import choose, read_bounds, read_keys, read_public, read_types
 from discreet.cli.output import Destination, destination
 from discreet.cli.talk import about_answer, say, warn_of_epsilon
 from discreet.errors import DiscreetError, UsageError
@@ -45,6 +45,7 @@ class Question:
     bounds: Sequence[str] | None = None
     keys: Sequence[str] | None = None
     keys_file: Sequence[str] | None = None
+    public: Sequence[str] | None = None
     types: Sequence[str] | None = None
     budget: str | None = None
     budget_delta: str | None = None
@@ -127,6 +128,7 @@ def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
 
     query, types = parse(question.sql), read_types(question.types)
     keys, bounds = read_keys(question.keys, question.keys_file), read_bounds(question.bounds)
+    public = read_public(question.public)
     if question.epsilon is not None:
         parse_epsilon(question.epsilon)
     if question.delta is not None:
@@ -145,10 +147,15 @@ def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
     with contextlib.closing(dataset):
         if dataset.notice:
             say(dataset.notice)
-        yield (
-            dataset,
-            dataset.plan(question.sql, epsilon=question.epsilon, delta=question.delta, keys=keys, bounds=bounds),
+        plan = dataset.plan(
+            question.sql,
+            epsilon=question.epsilon,
+            delta=question.delta,
+            keys=keys,
+            bounds=bounds,
+            public=public,
         )
+        yield dataset, plan
 
 
 def asked_budget(question: Question) -> PrivacyLoss | None:

@@ -16,8 +16,11 @@ from discreet.bins import level_totals
 from discreet.engines.duckdb_connection import connect
 from discreet.errors import EngineError
 from discreet.laplace.limbs import Int128Array
+from discreet.plan import PlannedJoin
+from discreet.public_tables import load_public
 from discreet.query import Scalar
 from discreet.relational import KeyTable, Result, Statement
+from discreet.relational_joins import joined_source
 from discreet.relational_selection import SelectionStatement
 from discreet.schema import Kind, Registration, Type
 from discreet.sources import attach, fingerprint, is_read_in_place, relation
@@ -50,20 +53,25 @@ class DuckDBEngine:
 
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:
         """The totals of one statement, in a session of its own."""
-        with self.session(statement.columns) as session:
+        with self.session(statement.columns, statement.joins) as session:
             return session.totals(statement)
 
     @contextmanager
-    def session(self, columns: Collection[int]) -> Iterator[DuckDBSession]:
+    def session(self, columns: Collection[int], joins: Sequence[PlannedJoin] = ()) -> Iterator[DuckDBSession]:
         """See `discreet.engines.engine.Engine.session`."""
         with ExitStack() as stack:
-            yield DuckDBSession(*_without_engine_text(lambda: self._open(stack, columns)))
+            yield DuckDBSession(*_without_engine_text(lambda: self._open(stack, columns, joins)))
 
-    def _open(self, stack: ExitStack, columns: Collection[int]) -> tuple[duckdb.DuckDBPyConnection, Callable[[], bool]]:
+    def _open(
+        self, stack: ExitStack, columns: Collection[int], joins: Sequence[PlannedJoin]
+    ) -> tuple[duckdb.DuckDBPyConnection, Callable[[], bool]]:
         connection = stack.enter_context(connect())
-        attach(connection, self._registration, self._frame, columns)
+        load_public(connection, joins)
+        own = len(self._registration.schema.columns)
+        private = [place for place in columns if place < own]
+        attach(connection, self._registration, self._frame, private)
         version = fingerprint(self._registration)
-        source = relation(self._registration, columns)
+        source = joined_source(relation(self._registration, private), joins, columns)
         # Text is parsed once and kept in a table for this query, so that every step reads one snapshot; Parquet
         # and frames are read in place.
         kept = "VIEW" if is_read_in_place(self._registration) else "TABLE"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.laplace.limbs import Int128Array
+from discreet.plan import PlannedJoin
 from discreet.query import Scalar
 from discreet.relational import Statement
 from discreet.relational_selection import SelectionStatement
@@ -47,11 +48,12 @@ class Engine(Protocol):
         """The totals of one statement, in a session of its own: see `session` and `Session.totals`."""
         ...
 
-    def session(self, columns: Collection[int]) -> AbstractContextManager[Session]:
+    def session(self, columns: Collection[int], joins: Sequence[PlannedJoin] = ()) -> AbstractContextManager[Session]:
         """Open the source.
 
         Args:
-            columns: the places of its columns that will be read.
+            columns: the places of the columns, of it and of the joined tables, that will be read.
+            joins: public tables to be joined to it.
 
         Raises:
             EngineError: with a constant text, whatever went wrong.

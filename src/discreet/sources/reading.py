@@ -20,7 +20,7 @@ from discreet.sources.sqlite_tables import attach_sqlite, select_sqlite
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["attach", "extended", "fingerprint", "is_read_in_place", "relation"]
+__all__ = ["attach", "extended", "fingerprint", "is_read_in_place", "relation", "same_files"]
 
 
 def relation(registration: Registration, columns: Collection[int] | None = None) -> str:
@@ -81,6 +81,18 @@ def attach(
 def is_read_in_place(registration: Registration) -> bool:
     """Whether each reading of the relation reads the files again, rather than takes texts apart again."""
     return registration.format in ("parquet", "frame", "duckdb")
+
+
+def same_files(one: Registration, other: Registration) -> bool:
+    """Whether two sources have a file in common.
+
+    Raises:
+        SourceError: if a registered file is gone.
+    """
+    if "frame" in (one.format, other.format):
+        return False
+    files = [{Path(file.path).resolve() for file in source_files(source.reader)} for source in (one, other)]
+    return bool(files[0] & files[1])
 
 
 def fingerprint(registration: Registration) -> tuple[tuple[str, int, int, int, int], ...]:
