@@ -67,7 +67,7 @@ def test_r10_at_registration_the_odd_cell_makes_text_and_the_owner_is_told(write
     path = write("a.csv", "v\n" + "1\n" * 20_600 + "n/a\n")
     inspection = inspect_source(path)
     assert column_types(inspection.registration) == {"v": "VARCHAR"}
-    assert "types={'v': 'BIGINT'}" in inspection.notes[0]
+    assert "--types v=BIGINT" in inspection.notes[0]
     declared = register(path, types={"v": "BIGINT"})
     assert one(declared, "COUNT(*), COUNT(c0)") == (20_601, 20_600)
 
@@ -91,7 +91,7 @@ def test_r13_another_encoding_is_named_and_never_guessed(write: Any) -> None:
     text = "姓名,城市,年龄\n张三,北京,30\n李四,上海,41\n"
     with pytest.raises(SourceError, match=r"line 1 is not UTF-8.*encoding="):
         register(write("gbk.csv", text.encode("gbk")))
-    with pytest.raises(SourceError, match=r"line 1 is not UTF-8.*encoding='utf-16'"):
+    with pytest.raises(SourceError, match=r"line 1 is not UTF-8.*--encoding utf-16"):
         register(write("wide.csv", text.encode("utf-16")))
     with pytest.raises(SourceError, match="line 3 is not UTF-8"):
         register(write("late.csv", b"a,b\n1,2\n\xff,3\n"))
@@ -116,7 +116,7 @@ MIXED = "ts\n2024-03-10 23:30:00\n2024-03-11T00:30:00+09:00\n"
 
 def test_r30_times_with_and_without_a_zone_are_refused_with_both_ways_on(write: Any) -> None:
     path = write("a.csv", MIXED)
-    with pytest.raises(SourceError, match=r"'ts' holds times with a zone.*timezone='UTC'.*types="):
+    with pytest.raises(SourceError, match=r"'ts' holds times with a zone.*--source-timezone UTC.*types="):
         register(path)
     assert column_types(register(path, types={"ts": "VARCHAR"})) == {"ts": "VARCHAR"}
     with pytest.raises(UsageError, match="timezone: is not a known time zone"):
@@ -180,12 +180,12 @@ def test_r34_decimal_and_thousands_marks(write: Any) -> None:
     semicolons = write("a.csv", "id;v\n1;1,5\n2;2,25\n")
     plain = inspect_source(semicolons)
     assert column_types(plain.registration)["v"] == "VARCHAR"
-    assert any("decimal=','" in note for note in plain.notes)
+    assert any("--decimal ','" in note for note in plain.notes)
     assert one(register(semicolons, decimal=","), "SUM(c1)") == (3.75,)
     quoted = write("b.csv", 'id,v\n1,"1,234"\n2,"5,678"\n')
     plain = inspect_source(quoted)
     assert column_types(plain.registration)["v"] == "VARCHAR"
-    assert any("thousands=','" in note for note in plain.notes)
+    assert any("--thousands ','" in note for note in plain.notes)
     assert one(register(quoted, thousands=","), "SUM(c1)") == (6912,)
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from discreet import __version__
 from discreet.cli import options as o
 from discreet.cli.faults import run
+from discreet.cli.reading import takes_reading
 from discreet.errors import UsageError
 
 __all__ = ["app", "main"]
@@ -51,6 +52,7 @@ def _start(
 
 
 @app.command()
+@takes_reading
 def query(
     source: o.Source,
     sql: o.Sql,
@@ -72,6 +74,8 @@ def query(
     format: o.Format = "table",
     output: o.Output = None,
     report: o.Report = None,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Answer a question about a source, with noise, and charge it to the source's budget."""
     from discreet.cli.query import Question, ask
@@ -90,6 +94,7 @@ def query(
         keys_file=keys_file,
         public=public,
         types=types,
+        reading=reading,
         budget=budget,
         budget_delta=budget_delta,
         ledger=ledger,
@@ -99,6 +104,7 @@ def query(
 
 
 @app.command()
+@takes_reading
 def estimate(
     source: o.Source,
     sql: o.Sql,
@@ -120,6 +126,8 @@ def estimate(
     format: o.Format = "table",
     output: o.Output = None,
     report: o.Report = None,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Tell what a query would cost, and the error to expect. Reads no data, costs nothing."""
     from discreet.cli.estimate import look_ahead
@@ -139,6 +147,7 @@ def estimate(
         keys_file=keys_file,
         public=public,
         types=types,
+        reading=reading,
         budget=budget,
         budget_delta=budget_delta,
         ledger=ledger,

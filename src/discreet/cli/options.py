@@ -39,7 +39,11 @@ __all__ = [
 
 Source = Annotated[
     str,
-    typer.Argument(metavar="SOURCE", help="A CSV, TSV, JSON lines or Parquet file; CSV and JSON lines also as .gz."),
+    typer.Argument(
+        metavar="SOURCE",
+        help="A CSV, TSV, JSON, Parquet or log file, a folder or a pattern of such files (text also as .gz or .zst); "
+        "or FILE::TABLE for DuckDB and SQLite.",
+    ),
 ]
 Sql = Annotated[
     str,

@@ -7,10 +7,10 @@ import getpass
 import json
 import shlex
 import signal
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.cli.arguments import choose, read_bounds, read_keys, read_public, read_types
 from discreet.cli.output import Destination, destination
@@ -47,6 +47,7 @@ class Question:
     keys_file: Sequence[str] | None = None
     public: Sequence[str] | None = None
     types: Sequence[str] | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
     budget: str | None = None
     budget_delta: str | None = None
     ledger: str | None = None
@@ -143,6 +144,7 @@ def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
         ledger=question.ledger,
         types=types,
         expect=names_in_query(query),
+        **question.reading,
     )
     with contextlib.closing(dataset):
         if dataset.notice:

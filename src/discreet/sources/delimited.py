@@ -175,7 +175,7 @@ def _header(
     raise SourceError(
         thing,
         "it cannot be told whether its first line names the columns: everything in it is text",
-        hint="say header=True or header=False",
+        hint="--header if it does, --no-header if not (Python: header=True or header=False)",
     )
 
 
@@ -238,7 +238,7 @@ def _names(thing: str, keys: Sequence[Key], options: ReadOptions, *, header: boo
     if not header:
         return [f"column{i + 1}" for i in range(len(keys))]
     names = [name or f"column{i + 1}" for i, (name, _) in enumerate(keys)]
-    check_names(thing, names, fix="give every column a name of its own: names=['id', 'amount', 'amount_2', ...]")
+    check_names(thing, names, fix="give every column a name of its own: --names id,amount,amount_2 (Python: names=)")
     return names
 
 
@@ -276,8 +276,8 @@ def _other_numbers(
     rows = cells_sql(layouts, reader, len(names), limit=2000)
     notes: list[str] = []
     for other, option in (
-        (replace(rules, thousands=","), "thousands=','"),
-        (replace(rules, decimal=","), "decimal=','"),
+        (replace(rules, thousands=","), "--thousands ','"),
+        (replace(rules, decimal=","), "--decimal ','"),
     ):
         texts = [present(f"t{i}", rules) for i in open_columns]
         some = infer(connection, rows, texts, other, [NUMBERS] * len(open_columns))

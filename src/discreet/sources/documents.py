@@ -37,7 +37,12 @@ def parse_records_path(text: str) -> tuple[str, ...]:
     while rest:
         match = _STEP.match(rest)
         if match is None:
-            raise UsageError("records", "must be the path of a list", text, hint="records='Records', or 'data.items'")
+            raise UsageError(
+                "records",
+                "must be the path of a list",
+                text,
+                hint="--records Records, or data.items (Python: records=)",
+            )
         key = match[1]
         keys.append(str(json.loads(key)) if key.startswith('"') else key)
         rest = rest[match.end() :]

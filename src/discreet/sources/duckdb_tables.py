@@ -100,7 +100,9 @@ def choose_table(location: Location, tables: list[str]) -> str:
     shown = ", ".join(tables[:20]) or "none"
     if location.table is None:
         raise SourceError(
-            location.thing, f"is a database; say which table: there are {shown}", hint="FILE::TABLE, or table='...'"
+            location.thing,
+            f"is a database; say which table: there are {shown}",
+            hint="FILE::TABLE, or --table TABLE (Python: table=)",
         )
     if location.table not in tables:
         raise SourceError(location.thing, f"there is no such table; there are {shown}", location.table)

@@ -108,7 +108,11 @@ def check_name(path: str, compression: str) -> None:
             f"source {path!r}", f"is not {said}, whatever its name says", hint=f"rename it without {ending}"
         )
     if head == b"PAR1":
-        raise SourceError(f"source {path!r}", "is a Parquet file, whatever its name says", hint="format='parquet'")
+        raise SourceError(
+            f"source {path!r}",
+            "is a Parquet file, whatever its name says",
+            hint="--source-format parquet (Python: format=)",
+        )
 
 
 def byte_chunks(path: str, compression: str) -> Iterator[bytes]:

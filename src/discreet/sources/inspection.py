@@ -58,7 +58,7 @@ def judge_bad_records(thing: str, bad: int, records: int, first: str, options: R
         SourceError: with `first`, which says where the first bad record is and what is wrong with it.
     """
     if bad and (options.strict or (options.strict is None and bad >= records)):
-        hint = "strict=False leaves bad records out" if options.strict is None else ""
+        hint = "--lenient leaves bad records out (Python: strict=False)" if options.strict is None else ""
         raise SourceError(thing, first, hint=hint)
 
 
@@ -91,8 +91,8 @@ def settle_types(
                     raise SourceError(
                         thing,
                         f"column {name!r} holds times with a zone and times without one",
-                        hint=f"say the zone of those without: timezone='UTC'; or keep it as text: "
-                        f"types={{{name!r}: 'VARCHAR'}}",
+                        hint="say the zone of those without: --source-timezone UTC (Python: timezone=); or keep it as "
+                        f"text: --types {name}=VARCHAR (Python: types=)",
                     )
                 type_ = TIMESTAMPTZ
             elif type_ == TIMESTAMP and options.timezone is not None:
@@ -101,7 +101,7 @@ def settle_types(
                 near, count = finding.near
                 notes.append(
                     f"column {name!r} is text, but {count} of its {finding.present} values are {near}: "
-                    f"types={{{name!r}: '{near}'}} makes the others missing, null_values=[...] names them"
+                    f"--types {name}={near} (Python: types=) makes the others missing, --null-values names them"
                 )
         columns.append(Column(name, type_))
     return tuple(columns), notes

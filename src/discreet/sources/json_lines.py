@@ -277,7 +277,8 @@ def _refuse_wrapped(thing: str, structures: Counter[str], files: int) -> None:
         raise SourceError(
             thing,
             "is one JSON document with a list of objects inside",
-            hint=f"records={next(iter(lists))!r} reads the list; records='$' takes the document as one record",
+            hint=f"--records {next(iter(lists))} reads the list, --records '$' the document as one record "
+            "(Python: records=)",
         )
 
 

@@ -192,9 +192,9 @@ def _split(text: str) -> list[str]:
 
 def _not_utf8(thing: str, line: int, head: bytes) -> SourceError:
     wide = head[:2] in _UTF16_MARKS or head[:200].count(0) > len(head[:200]) // 4
-    which = "encoding='utf-16'" if wide else "encoding='gb18030' (or 'latin-1', ...)"
+    which = "--encoding utf-16" if wide else "--encoding gb18030 (or latin-1, ...)"
     return SourceError(
         thing,
         f"line {line} is not UTF-8",
-        hint=f"name its encoding: {which}; encoding='utf-8' drops such lines",
+        hint=f"name its encoding: {which}; --encoding utf-8 drops such lines (Python: encoding=)",
     )

@@ -114,7 +114,9 @@ def locate(source: str | os.PathLike[str], *, format: str | None = None, table: 
     if kind is None:
         raise _unknown(text)
     if kind in _PACKED_INSIDE and packed:
-        raise SourceError("source", f"a {kind} file must not be compressed as a whole", text, hint="unpack it first")
+        raise SourceError(
+            "source", "Parquet and database files must not be compressed as a whole", text, hint="unpack it first"
+        )
     if kind in _DATABASES:
         table = None if table is None else table.removeprefix("main.")
         identity = f"file:{path}" + (f"::{table}" if table else "")
@@ -209,5 +211,5 @@ def _unknown(text: str) -> SourceError:
         "source",
         f"its name does not say what it is; known endings are {known}, text also with .gz or .zst",
         text,
-        hint="say it: format='csv', 'jsonl' or 'parquet', or log_format='combined'",
+        hint="say it: --source-format csv, jsonl or parquet (Python: format=), or --log-format combined (log_format=)",
     )

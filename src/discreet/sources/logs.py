@@ -161,7 +161,9 @@ def inspect_log(connection: DuckDBPyConnection, location: Location, options: Rea
     thing, view = location.thing, view_name(location.source)
     if options.log_format is None:
         known = ", ".join(LOG_FORMATS)
-        raise UsageError("log_format", f"is required for a log: one of {known}", hint="log_format='combined'")
+        raise UsageError(
+            "log_format", f"is required for a log: one of {known}", hint="--log-format combined (Python: log_format=)"
+        )
     form = _FORMS[options.log_format]
     reader: dict[str, Any] = {
         **location.to_reader(),
@@ -185,7 +187,7 @@ def inspect_log(connection: DuckDBPyConnection, location: Location, options: Rea
     if bad:
         judge_bad_records(thing, bad, records, _first_bad(files, form), options)
     if counted[1] and options.year is None and "time" not in options.types:
-        raise SourceError(thing, "its times have no year", hint="say it: year=2024")
+        raise SourceError(thing, "its times have no year", hint="say it: --source-year 2024 (Python: year=2024)")
     columns = [Column(name, type_) for name, type_, _ in form.columns]
     if options.log_format == "auditd":
         columns += _audit_keys(connection, reader, view, columns)

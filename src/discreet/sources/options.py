@@ -162,7 +162,12 @@ def read_options(
     if thousands not in (None, "", ",", ".", "'", " ", "_", "\u00a0", "\u202f", "\u2019"):
         raise UsageError("thousands", "must be one of , . ' _ or a space", thousands)
     if thousands and thousands == (decimal or "."):
-        raise UsageError("thousands", "must differ from decimal", thousands, hint="give both, e.g. decimal=','")
+        raise UsageError(
+            "thousands",
+            "must differ from decimal",
+            thousands,
+            hint="give both, for example --decimal ',' (Python: decimal=)",
+        )
     if isinstance(null_values, str):
         raise UsageError("null_values", "must be a list of texts", null_values, hint="null_values=['NA']")
     if isinstance(names, str):

@@ -157,6 +157,6 @@ def _one_type(thing: str, name: str, found: Sequence[Field], options: ReadOption
         raise SourceError(
             thing,
             f"column {name!r} has types that no one type holds exactly: {kinds}",
-            hint=f"declare one: types={{{name!r}: 'VARCHAR'}}; values that do not fit it are missing",
+            hint=f"declare one: --types {name}=VARCHAR (Python: types=); values that do not fit it are missing",
         )
     return type_

@@ -150,7 +150,7 @@ def add_partitions(
             raise SourceError(
                 thing,
                 f"column {folded[name.casefold()]!r} stands in the files and in the names of their folders",
-                hint="partitions=False takes the one in the files",
+                hint="--no-partitions takes the one in the files (Python: partitions=False)",
             )
     check_names(thing, names, fix="rename the folders")
     reader["partitions"] = [[len(inside) + k, name] for k, name in enumerate(names)]
