@@ -54,7 +54,7 @@ def _within_group(node: exp.Expr) -> Node:
 def _bracket(node: exp.Expr) -> Node:
     only(node, "this", "expressions", "offset", "safe", "returns_list_for_maps")
     if not isinstance(node.this, exp.Anonymous) or str(node.this.this).upper() != "APPROX_QUANTILES":
-        raise _refusal(REFUSED_NODES[exp.Bracket])
+        return OPERATORS[exp.Bracket](node, _convert)  # the element of a list in a path
     return element_of(_convert(node.this), node.expressions, _convert)
 
 
