@@ -4,6 +4,7 @@ that have a unit. The table below says of each of its questions how it is asked 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,11 +44,14 @@ class Never:
 
 
 @dataclass(frozen=True)
-class NotYet:
-    """A question that the dialect is to say, but cannot say yet."""
+class Quantiles:
+    """Quantiles of a column between bounds, right to one bin of its 2^16: the first, the second, ... of the true
+    answer."""
 
-    sql: str
-    why: str
+    column: str
+    view: str
+    points: tuple[float, ...]
+    bounds: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Source:
     path: str
     unit: str | None
     options: dict[str, Any] = field(default_factory=dict)
-    queries: tuple[tuple[Asked | Never | NotYet, ...], ...] = ()
+    queries: tuple[tuple[Asked | Never | Quantiles, ...], ...] = ()
 
 
 MAX = Never("SELECT MAX(x) FROM data", "declare bounds")
@@ -140,7 +144,7 @@ SOURCES = {
             ),
             (
                 Asked("SELECT COUNT(rtt) AS n FROM data", (2,)),
-                NotYet("SELECT MEDIAN(rtt, contribution_bounds_per_row => (0, 10)) AS m FROM data", "quantiles"),
+                Quantiles("rtt", "rtt", (0.5, 0.95), (0, 10)),
             ),
         ),
     ),
@@ -196,12 +200,7 @@ SOURCES = {
                 ),
                 MAX,
             ),
-            (
-                NotYet(
-                    'SELECT MEDIAN("Time spent (minutes)", contribution_bounds_per_row => (0, 300)) AS m FROM data',
-                    "quantiles",
-                ),
-            ),
+            (Quantiles('"Time spent (minutes)"', "mins", (0.5, 0.95), (0, 300)),),
         ),
     ),
     "adult": Source(
@@ -218,7 +217,7 @@ SOURCES = {
                     (),
                     {"hours-per-week": (0, 100)},
                 ),
-                NotYet("SELECT MEDIAN(age, contribution_bounds_per_row => (0, 120)) AS m FROM data", "quantiles"),
+                Quantiles("age", "age::int", (0.5,), (0, 120)),
             ),
         ),
     ),
@@ -240,7 +239,7 @@ SOURCES = {
                     ("k", "j"),
                 ),
             ),
-            (NotYet("SELECT MEDIAN(age, contribution_bounds_per_row => (0, 120)) AS m FROM data", "quantiles"),),
+            (Quantiles("age", "age::int", (0.5,), (0, 120)),),
         ),
     ),
     "pums_dup": Source(
@@ -292,10 +291,7 @@ SOURCES = {
                     (),
                     {"PINCP": (-100_000, 2_000_000)},
                 ),
-                NotYet(
-                    "SELECT MEDIAN(PINCP, contribution_bounds_per_row => (-100000, 2000000)) AS m FROM data",
-                    "quantiles",
-                ),
+                Quantiles("PINCP", "try_cast(PINCP as double)", (0.5,), (-100_000, 2_000_000)),
             ),
             (Asked("SELECT COUNT(*) AS n FROM data WHERE AGEP >= 65"),),
         ),
@@ -315,9 +311,7 @@ SOURCES = {
             ),
             (
                 Asked("SELECT AVG(arr_delay) AS a FROM data", (0,), (), {"arr_delay": (-200, 2000)}),
-                NotYet(
-                    "SELECT MEDIAN(arr_delay, contribution_bounds_per_row => (-200, 2000)) AS m FROM data", "quantiles"
-                ),
+                Quantiles("arr_delay", "arr_delay", (0.5, 0.95), (-200, 2000)),
             ),
         ),
     ),
@@ -421,6 +415,8 @@ def test_a_set_from_its_raw_file(
         for question in asked:
             if isinstance(question, Asked):
                 compare(data, question, right, most)
+            elif isinstance(question, Quantiles):
+                compare_quantiles(data, question, oracle)
             else:
                 with pytest.raises((RefusedError, UsageError)):
                     data.query(question.sql, epsilon=1)
@@ -455,3 +451,17 @@ def compare(data: discreet.Dataset, asked: Asked, right: list[tuple[Any, ...]], 
             else:
                 assert row[f"{name}_low"] <= expected <= row[f"{name}_high"], (asked.sql, row, true)
                 assert abs(row[name] - expected) < 1e-4 * float(largest)
+
+
+def compare_quantiles(data: discreet.Dataset, asked: Quantiles, oracle: duckdb.DuckDBPyConnection) -> None:
+    low, high = asked.bounds
+    outputs = ", ".join(
+        f"PERCENTILE_CONT({asked.column}, {p}, contribution_bounds_per_row => ({low}, {high})) AS q{i}"
+        for i, p in enumerate(asked.points)
+    )
+    answer = data.query(f"SELECT {outputs} FROM data", epsilon=EPSILON)
+    values = [x for (x,) in oracle.execute(f"select {asked.view} x from v where x is not null order by x").fetchall()]
+    for i, p in enumerate(asked.points):
+        place, one_bin = p * (len(values) - 1), (high - low) / 2**16
+        # quantile_cont lies between these two values.
+        assert values[math.floor(place)] - one_bin <= answer[f"q{i}"][0] <= values[math.ceil(place)] + one_bin
