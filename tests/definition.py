@@ -6,10 +6,13 @@ from column names to values: None is missing; NaN is missing; a number is an int
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -43,9 +46,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Statistic:
-    """One vector of totals to compute: "count", "count_if", "unit_count", "sum", "centred_sum", "centred_square" or
-    "bins": the rows in each of `nodes` nodes a group, each of `wide` grid steps, the last perhaps of fewer or one
-    more."""
+    """One vector of totals to compute: "count", "count_if", "unit_count", "distinct_count", "sum", "centred_sum",
+    "centred_square" or "bins": the rows in each of `nodes` nodes a group, each of `wide` grid steps, the last perhaps
+    of fewer or one more.
+    """
 
     kind: str
     term: Term | None = None
@@ -113,6 +117,8 @@ def totals(rows: Sequence[Row], question: Question, statistic: Statistic) -> lis
         for who, place in pairs:
             vector[place] += _weight(touched[who], question.pairs)
         return vector
+    if statistic.kind == "distinct_count":
+        return _distinct_counts(counted, question, statistic, len(index))
     rows_of = Counter(who for who, _, _ in counted)
     vector *= statistic.nodes
     for who, place, row in counted:
@@ -122,6 +128,41 @@ def totals(rows: Sequence[Row], question: Question, statistic: Statistic) -> lis
         elif statistic.term is not None and not missing(statistic.term.of(row)):
             vector[place * statistic.nodes + _node(row, statistic)] += weight
     return vector
+
+
+def _distinct_counts(
+    counted: Sequence[tuple[Any, int, Row]], question: Question, statistic: Statistic, groups: int
+) -> list[int]:
+    """Of each unit the first C of its different (group, x), by the md5 of an encoding; then the different x a group."""
+    term = statistic.term
+    if term is None:
+        raise AssertionError
+    own: dict[Any, dict[tuple[int, Any], str]] = {}
+    for who, place, row in counted:
+        x = term.of(row)
+        if not missing(x):
+            parts = [*(who if question.unit else ()), *(group.term.of(row) for group in question.groups), x]
+            own.setdefault(who, {})[place, x] = hashed(parts, 0)
+    limit = question.rows if question.unit else 1
+    chosen = {pair for pairs in own.values() for pair in sorted(pairs, key=pairs.__getitem__)[:limit]}
+    return [sum(1 for place, _ in chosen if place == group) for group in range(groups)]
+
+
+def hashed(parts: Sequence[Any], key: int) -> str:
+    """md5 in hexadecimal of the key and the parts as text, each with its length before it."""
+    texts = [None if part is None else _text(part) for part in parts]
+    encoded = "".join("-" if text is None else f"{len(text)}:{text}" for text in texts)
+    return hashlib.md5(f"{key:032x}{encoded}".encode(), usedforsecurity=False).hexdigest()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dt.datetime):
+        plain = value.replace(tzinfo=None).isoformat(sep=" ")
+        fraction = plain.rstrip("0") if "." in plain else plain
+        return fraction + ("+00" if value.tzinfo else "")
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def _node(row: Row, statistic: Statistic) -> int:

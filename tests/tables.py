@@ -425,13 +425,18 @@ _SUMS = {
 }
 
 
+DISTINCT = tuple(f"COUNT(DISTINCT {name})" for name in ("kind", "n", "d9", "day", "at", "time", "flag", "device"))
+
+
 def _aggregates(with_unit: str | None) -> st.SearchStrategy[tuple[str, ...]]:
     def sums(name: str) -> st.SearchStrategy[str]:
         bounds = st.sampled_from(_SUMS[name])
         call = st.sampled_from(("SUM", "AVG", "VAR_POP", "MEDIAN"))
         return st.tuples(call, bounds).map(lambda p: f"{p[0]}({name}, contribution_bounds_per_row => {p[1]})")
 
-    counts = st.sampled_from(("COUNT(*)", "COUNT(kind)", "COUNT(f)", "COUNT(time)", "COUNT(d38)", "COUNTIF(flag)"))
+    counts = st.sampled_from(
+        ("COUNT(*)", "COUNT(kind)", "COUNT(f)", "COUNT(time)", "COUNT(d38)", "COUNTIF(flag)", *DISTINCT)
+    )
     computed = st.tuples(st.sampled_from(("SUM", "AVG", "VAR_POP")), st.sampled_from(COMPUTED)).map(
         lambda p: f"{p[0]}({p[1].sql}, contribution_bounds_per_row => (-2, 7))"
     )

@@ -58,7 +58,7 @@ def test_neighbours(rows, question, format_):
         for measurement, vector in zip(plan.measurements, vectors, strict=True):
             note(f"{measurement}")
             assert len(vector) == groups_of(question) * measurement.cells
-            weight = S // measurement.weight if question.unit else 1
+            weight = S // measurement.weight if question.unit and measurement.statistic != "distinct_count" else 1
             assert [x * weight for x in vector] == totals(meant, question, statistic_of(measurement))
         # Every unit, the rows of nobody among them: removing those changes nothing.
         whose = [unit_of(r, question) if question.unit else i for i, r in enumerate(meant)]
@@ -149,6 +149,17 @@ REACHED = {
         Question(ACTOR, (), rows=2, aggregates=("MEDIAN(n, contribution_bounds_per_row => (-20, 1000))",)),
         [mine(n=n) for n in (-99, -20, 8, 10**6)],
     ),
+    # Different values, that nobody else has: in one group and over several; more of them than count; at row level.
+    "values": (Question(ACTOR, (), rows=3, aggregates=("COUNT(DISTINCT n)",)), [mine(n=n) for n in (7, 8, 8, 9)]),
+    "values, over groups": (
+        Question(ACTOR, (KIND,), rows=3, aggregates=("COUNT(DISTINCT device)",)),
+        [mine(kind=k, device=70) for k in ("A", "D", None)],
+    ),
+    "values, too many": (
+        Question(ACTOR, (KIND,), rows=2, aggregates=("COUNT(DISTINCT n)",)),
+        [mine(kind=k, n=n) for k in ("A", "D") for n in range(100, 140)],
+    ),
+    "values, row level": (Question((), (KIND,), aggregates=("COUNT(DISTINCT n)",)), [mine(n=1234)]),
     # Units in groups: all groups within the limit; a limit that cuts, reached exactly and from above.
     "units, no groups": (Question(ACTOR, (), rows=1, aggregates=("COUNT(DISTINCT actor)",)), [mine()] * 5),
     "units, never cut": (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TypeAlias
 
-from discreet.binding import bind, bind_condition
+from discreet.binding import bind, bind_condition, bind_groupable
 from discreet.errors import RefusedError
 from discreet.exact import decimal_text
 from discreet.expressions import Expression, Field
@@ -77,16 +77,18 @@ def _count(name: str, node: Aggregate, builder: Measurements) -> PlannedOutput:
         shown = condition.name if isinstance(condition, Field) else "condition"
         place = builder.count_if(condition, node.share)
         return PlannedOutput(name, "count", (place,), f"COUNTIF({shown})", whole=True)
-    expression = bind(node.argument, builder.schema, builder.aliases)
-    shown = expression.name if isinstance(expression, Field) else "expression"
     if node.function == "count":
+        expression = bind(node.argument, builder.schema, builder.aliases)
+        shown = expression.name if isinstance(expression, Field) else "expression"
         place = builder.count(expression, node.share)
         return PlannedOutput(name, "count", (place,), f"COUNT({shown})", whole=True)
-    if builder.unit.expressions != (expression,):
-        hint = f"the privacy unit is {builder.unit.text}"
-        raise RefusedError(f"COUNT(DISTINCT {shown})", "is answered for the privacy unit only", hint=hint)
-    place = builder.unit_count(node.share)
-    return PlannedOutput(name, "unit_count", (place,), f"COUNT(DISTINCT {shown})", whole=True)
+    expression = bind_groupable(node.argument, builder.schema, "COUNT(DISTINCT ...)", builder.aliases)
+    shown = expression.name if isinstance(expression, Field) else "expression"
+    if builder.unit.expressions == (expression,):
+        place = builder.unit_count(node.share)
+        return PlannedOutput(name, "unit_count", (place,), f"COUNT(DISTINCT {shown})", whole=True)
+    place = builder.distinct_count(expression, node.share)
+    return PlannedOutput(name, "count", (place,), f"COUNT(DISTINCT {shown})", whole=True)
 
 
 def _moment(name: str, node: Aggregate, builder: Measurements, centred: frozenset[Summand]) -> PlannedOutput:

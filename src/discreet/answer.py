@@ -175,6 +175,7 @@ _WORDS = {
     "centred_sum": "sum around the centre of the bounds",
     "centred_square": "sum of squares around the centre of the bounds",
     "unit_count": "count of units",
+    "distinct_count": "count of different values",
     "bins": "counts of a tree of bins",
 }
 

@@ -96,6 +96,10 @@ class Measurements:
         bound = sensitivity.of_unit_count(self.pairs, weight)
         return self.add(Measurement("unit_count", None, None, weight, self.pairs, bound), share)
 
+    def distinct_count(self, expression: Expression, share: Fraction) -> int:
+        bound = sensitivity.of_distinct_count(self.rows)
+        return self.add(Measurement("distinct_count", expression, None, 1, self.rows, bound), share)
+
     def binned(self, aggregate: Aggregate, alias: str) -> tuple[Expression, Bins]:
         """The argument of a quantile, and its tree of bins.
 

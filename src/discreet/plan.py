@@ -157,8 +157,8 @@ class Measurement:
 
     Attributes:
         statistic: "count" (rows, or rows where `expression` is present), "count_if" (rows where it is true),
-            "sum", "centred_sum", "centred_square", "unit_count", or "bins": the count of rows in each node of one
-            level of a tree of bins, a vector of `cells` totals a group.
+            "sum", "centred_sum", "centred_square", "unit_count", "distinct_count" (different values), or "bins": the
+            count of rows in each node of one level of a tree of bins, a vector of `cells` totals a group.
         expression: the argument; None for COUNT(*) and for units.
         grid: of a sum.
         weight: S, what a row or pair within the limit weighs.

@@ -13,7 +13,7 @@ the aggregates' arguments:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -38,6 +38,8 @@ from discreet.rendering import (
     render,
 )
 from discreet.schema import Type
+from discreet.sensitivity import row_weight
+from discreet.statement_parts import keyed_hash
 
 __all__ = ["Compiler", "KeyTable", "Result", "Statement", "compile_plan", "key_tables", "needed_columns"]
 
@@ -85,12 +87,20 @@ class Statement:
     joins: tuple[PlannedJoin, ...] = ()
 
 
-def compile_plan(plan: Plan) -> Statement:
-    """The statements of a plan."""
+def compile_plan(plan: Plan, hash_key: int = 0) -> Statement:
+    """The statements of a plan.
+
+    Args:
+        plan: with public groups.
+        hash_key: drawn afresh for each query. It decides which values of a unit COUNT(DISTINCT x) counts, where there
+            are more than C. (Whatever it is, the sensitivity holds.)
+    """
     compiler = Compiler(plan)
-    by_row = tuple(i for i, m in enumerate(plan.measurements) if m.statistic not in ("unit_count", "bins"))
+    apart = ("unit_count", "distinct_count", "bins")
+    by_row = tuple(i for i, m in enumerate(plan.measurements) if m.statistic not in apart)
     trees = _trees(plan.measurements)
     by_unit = tuple(i for i, m in enumerate(plan.measurements) if m.statistic == "unit_count")
+    by_value = tuple(i for i, m in enumerate(plan.measurements) if m.statistic == "distinct_count")
     steps: list[tuple[str, exp.Select]] = []
     results: list[Result] = []
     if (by_row or trees) and not plan.unit.row_level:
@@ -105,6 +115,9 @@ def compile_plan(plan: Plan) -> Statement:
         if measurement.weight > 1:
             steps.append(("heavy_pairs", compiler.heavy_pairs(measurement)))
         results.append(Result(compiler.unit_totals(measurement), by_unit, plan.groups))
+    for place in by_value:
+        steps += compiler.distinct_values(place, hash_key)
+        results.append(Result(compiler.value_totals(place), (place,), plan.groups))
     return Statement(key_tables(plan), tuple(steps), tuple(results), needed_columns(plan), plan.joins)
 
 
@@ -143,8 +156,8 @@ class Compiler:
         self.units = [f"u{i}" for i in range(len(plan.unit.expressions))]
         self.group_columns = [f"e{i}" for i in range(len(plan.keys))]
 
-    def kept(self, *, matched: bool, values: bool) -> exp.Select:
-        """Rows that pass the filter and have a unit, with unit and keys, and with the values if asked.
+    def kept(self, *, matched: bool, values: Collection[int] = ()) -> exp.Select:
+        """Rows that pass the filter and have a unit, with unit and keys, and the arguments of some measurements.
 
         `matched` keeps only rows whose keys are all listed.
         """
@@ -154,12 +167,10 @@ class Compiler:
             columns.append(exp.alias_(render(expression), name))
         for name, key in zip(self.group_columns, plan.keys, strict=True):
             columns.append(exp.alias_(render(key.expression), name))
-        if values:
-            columns += [
-                exp.alias_(render(m.expression), f"x{i}")
-                for i, m in enumerate(plan.measurements)
-                if m.expression is not None
-            ]
+        for place in values:
+            argument = plan.measurements[place].expression
+            if argument is not None:
+                columns.append(exp.alias_(render(argument), f"x{place}"))
         base = exp.select(*(columns or [exp.alias_(number(1), "one")])).from_("source")
         if plan.where is not None:
             base = base.where(render(plan.where))
@@ -174,8 +185,7 @@ class Compiler:
     def heavy_units(self) -> exp.Select:
         """Units with more than C rows left after filter and key matching, and floor(S C / N), their weight."""
         limit = self.plan.max_contributions
-        weight = next(m.weight for m in self.plan.measurements if m.statistic != "unit_count")
-        return self._heavy(self.kept(matched=True, values=False), limit, weight)
+        return self._heavy(self.kept(matched=True), limit, row_weight(row_level=False))
 
     def heavy_pairs(self, measurement: Measurement) -> exp.Select:
         """Units in more than G groups, and floor(S G / M), their weight."""
@@ -190,7 +200,7 @@ class Compiler:
     def pairs(self) -> exp.Select:
         """The distinct (unit, group) pairs among kept rows with listed keys."""
         names = [*self.units, *self.group_columns]
-        kept = self.kept(matched=True, values=False).subquery("kept")
+        kept = self.kept(matched=True).subquery("kept")
         return exp.select(*names).from_(kept).group_by(*names)
 
     def row_totals(self, places: tuple[int, ...]) -> exp.Select:
@@ -199,7 +209,7 @@ class Compiler:
         # A row whose key is not listed is left behind when the groups are matched with the keys; here it need
         # not be filtered out. (The count of a unit's rows, `heavy_units`, does filter.)
         rows = exp.select("*", *self._clamped(measurements)).from_(
-            self.kept(matched=False, values=True).subquery("kept")
+            self.kept(matched=False, values=places).subquery("kept")
         )
         if self.plan.unit.row_level:
             weight: exp.Expr = number(1)
@@ -218,7 +228,7 @@ class Compiler:
         if measurement.expression is None:
             raise AssertionError
         leaf = leaf_of(on_grid(column(f"x{place}"), measurement.expression.type, bins.grid), bins)
-        kept = self.kept(matched=False, values=True)
+        kept = self.kept(matched=False, values=(place,))
         rows = exp.select("*", exp.alias_(leaf, "leaf")).from_(kept.subquery("kept"))
         weight: exp.Expr = number(1)
         if not self.plan.unit.row_level:
@@ -239,6 +249,42 @@ class Compiler:
         place = self.plan.measurements.index(measurement)
         grouped = exp.select(*self.group_columns, exp.alias_(total, f"m{place}"))
         return self._indexed(grouped.from_(weighted.subquery("rows")), [f"m{place}"])
+
+    def distinct_values(self, place: int, hash_key: int) -> list[tuple[str, exp.Select]]:
+        """Steps to ``values{place}``: the (group, x) pairs that some unit counts.
+
+        In ``triples`` are the distinct (unit, group, x), x present, of rows with listed keys. Of a unit with more than
+        C of them, the first C are left in the order of a keyed hash, then of group and x. No two are equal in
+        that order, and it depends on the unit's own rows alone.
+        """
+        groups, x = self.group_columns, f"x{place}"
+        names = [*self.units, *groups, x]
+        kept = self.kept(matched=True, values=(place,)).subquery("kept")
+        triples = exp.select(*names).from_(kept).where(present(column(x))).group_by(*names)
+        if not self.units:
+            return [(f"values{place}", triples)]  # each row is a unit, with one triple
+        limit = number(self.plan.measurements[place].limit)
+        crowded = exp.select(*self.units).from_(f"triples{place}").group_by(*self.units)
+        crowded = crowded.having(exp.GT(this=exp.Count(this=exp.Star()), expression=limit))
+        on = exp.and_(*(exp.EQ(this=column(u, "t"), expression=column(u, f"crowded{place}")) for u in self.units))
+        own = exp.select(*(exp.alias_(column(name, "t"), name) for name in names))
+        own = own.from_(exp.to_table(f"triples{place}").as_("t"))
+        few = own.join(f"crowded{place}", on=on, join_type="anti")
+        hashed = exp.alias_(keyed_hash([column(name, "t") for name in names], hash_key), "h")
+        many = own.select(hashed).join(f"crowded{place}", on=on.copy())
+        order = exp.Order(expressions=[exp.Ordered(this=column(n), nulls_first=True) for n in ("h", *groups, x)])
+        rank = exp.Window(this=exp.RowNumber(), partition_by=[column(u) for u in self.units], order=order)
+        ranked = exp.select(*groups, x, exp.alias_(rank, "r")).from_(many.subquery("many"))
+        first = exp.select(*groups, x).from_(ranked.subquery("ranked"))
+        first = first.where(exp.LTE(this=column("r"), expression=limit.copy()))
+        both = exp.select(*groups, x).from_(few.subquery("few")).union(first, distinct=False)
+        counted = exp.select(*groups, x).from_(both.subquery("counted")).group_by(*groups, x)
+        return [(f"triples{place}", triples), (f"crowded{place}", crowded), (f"values{place}", counted)]
+
+    def value_totals(self, place: int) -> exp.Select:
+        """For each listed group: how many values some unit counts in it."""
+        total = exp.alias_(exp.Count(this=exp.Star()), f"m{place}")
+        return self._indexed(exp.select(*self.group_columns, total).from_(f"values{place}"), [f"m{place}"])
 
     def _weighted(self, rows: exp.Select, heavy: str, standard: int) -> exp.Select:
         """The rows with w: the weight of a heavy unit's rows, S for all others."""

@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from discreet.plan import Plan
 from discreet.relational import Compiler, KeyTable, key_tables
-from discreet.schema import TEXT, Type
-from discreet.statement_parts import case, cast, column, engine_type, number
+from discreet.schema import Type
+from discreet.statement_parts import column, keyed_hash, number
 
 __all__ = ["SelectionStatement", "compile_selection"]
 
@@ -49,7 +49,7 @@ def compile_selection(plan: Plan, limit: int, hash_key: int) -> SelectionStateme
     compiler = Compiler(plan)
     types = tuple(key.expression.type for key in plan.keys)
     units, groups = compiler.units, compiler.group_columns
-    kept = exp.select("*").from_(compiler.kept(matched=True, values=False).subquery("kept"))
+    kept = exp.select("*").from_(compiler.kept(matched=True).subquery("kept"))
     steps: list[tuple[str, exp.Expr]] = []
     if not units:
         # Each row is a unit, in one group: there is nothing to limit.
@@ -79,22 +79,10 @@ def _dropped(units: list[str], groups: list[str], limit: int, hash_key: int) -> 
     """Pairs of crowded units beyond the first l. Which those are depends on the unit's own pairs alone."""
     on = exp.and_(*(exp.EQ(this=column(u, "p"), expression=column(u, "crowded")) for u in units))
     named = [exp.alias_(column(name, "p"), name) for name in (*units, *groups)]
-    hashed = exp.alias_(_hash([column(name, "p") for name in (*units, *groups)], hash_key), "h")
+    hashed = exp.alias_(keyed_hash([column(name, "p") for name in (*units, *groups)], hash_key), "h")
     pairs = exp.select(*named, hashed).from_(exp.to_table("unit_groups").as_("p")).join("crowded", on=on)
     order = [exp.Ordered(this=column(name), nulls_first=True) for name in ("h", *groups)]
     rank = exp.Window(this=exp.RowNumber(), partition_by=[column(u) for u in units], order=exp.Order(expressions=order))
     ranked = exp.select(*groups, exp.alias_(rank, "r")).from_(pairs.subquery("pairs"))
     beyond = exp.GT(this=column("r"), expression=number(limit))
     return exp.select(*groups).from_(ranked.subquery("ranked")).where(beyond)
-
-
-def _hash(values: list[exp.Column], hash_key: int) -> exp.Expr:
-    """md5 of the key and an encoding of the values as text, each with its length before it."""
-    text: exp.Expr = exp.Literal.string(f"{hash_key:032x}")
-    for value in values:
-        as_text = cast(value, engine_type(TEXT))
-        length = cast(exp.Length(this=as_text.copy()), engine_type(TEXT))
-        marked = exp.DPipe(this=exp.DPipe(this=length, expression=exp.Literal.string(":")), expression=as_text)
-        missing = exp.Is(this=value.copy(), expression=exp.Null())
-        text = exp.DPipe(this=text, expression=case([(missing, exp.Literal.string("-"))], exp.paren(marked)))
-    return exp.MD5(this=text)

@@ -21,7 +21,7 @@ from discreet.laplace.mechanism import LaplaceMechanism
 from discreet.ledger import Caps, Failure, Ledger
 from discreet.plan import Measurement, Plan
 from discreet.postprocessing import answer_columns
-from discreet.relational import compile_plan, needed_columns
+from discreet.relational import Statement, compile_plan, needed_columns
 from discreet.relational_selection import compile_selection
 from discreet.selection import Selection, passes
 
@@ -71,7 +71,7 @@ def release(
     """
     source = entropy or SystemEntropy()
     # What can be compiled is compiled before anything is charged. (With chosen groups there are no keys yet.)
-    statement = compile_plan(plan) if plan.selection is None else None
+    statement = _statement(plan, source) if plan.selection is None else None
     # In hand: the plan and its statement, made from public facts. Nothing private.
     entry = ledger.debit(
         plan.registration.source,
@@ -126,7 +126,14 @@ def _choose_then_total(
         public = plan.with_groups(sorted(keys, key=lambda row: [(value is not None, value) for value in row]))
         if public.groups == 0:
             return public, tuple(Int128Array.zeros(0) for _ in plan.measurements)
-        return public, session.totals(compile_plan(public))
+        return public, session.totals(_statement(public, entropy))
+
+
+def _statement(plan: Plan, entropy: Entropy) -> Statement:
+    """The plan's statement. Which values of a unit COUNT(DISTINCT x) counts, where they are too many, is chosen by a
+    key that is drawn for this query and kept nowhere."""
+    chooses = any(m.statistic == "distinct_count" for m in plan.measurements)
+    return compile_plan(plan, entropy.bits(128) if chooses else 0)
 
 
 def choose_groups(units: Int128Array, selection: Selection, entropy: Entropy) -> NDArray[np.bool_]:

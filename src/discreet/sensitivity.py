@@ -25,7 +25,16 @@ from __future__ import annotations
 
 from discreet.grid import WEIGHT, Grid
 
-__all__ = ["of_bins", "of_centred_square", "of_centred_sum", "of_count", "of_sum", "of_unit_count", "row_weight"]
+__all__ = [
+    "of_bins",
+    "of_centred_square",
+    "of_centred_sum",
+    "of_count",
+    "of_distinct_count",
+    "of_sum",
+    "of_unit_count",
+    "row_weight",
+]
 
 
 def row_weight(*, row_level: bool) -> int:
@@ -90,3 +99,14 @@ def of_unit_count(limit: int, weight: int) -> int:
     weight is never cut and 1 will do for S.
     """
     return weight * limit
+
+
+def of_distinct_count(limit: int) -> int:
+    """Of COUNT(DISTINCT x): the total of a group is the number of different x among what the units count in it.
+
+    Unit u counts a set K_u of (group, x) pairs, at most C of them, chosen from u's rows alone. The total of group g is
+    the size of the union over all units of {x : (g, x) in K_u}. Without u this union loses the x that u alone counts
+    in g, at most |{x : (g, x) in K_u}|; over all groups at most |K_u| <= C. What others count stays: it shrinks the
+    change, never adds to it. Reached by C values that nobody else has. (At row level a row is one pair, C = 1.)
+    """
+    return limit

@@ -31,7 +31,12 @@ __all__ = [
 
 Convert: TypeAlias = Callable[[exp.Expr], Node]
 
-_COUNTS = {"COUNT": "count", "COUNTIF": "count_if", "COUNT_IF": "count_if"}
+_COUNTS = {
+    "COUNT": "count",
+    "COUNTIF": "count_if",
+    "COUNT_IF": "count_if",
+    "APPROX_COUNT_DISTINCT": "count_distinct",
+}
 _BOUNDED = {
     "SUM": "sum",
     "AVG": "avg",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from sqlglot import exp
 
-from discreet.schema import Type
+from discreet.schema import TEXT, Type
 
 __all__ = [
     "BIGINT",
@@ -18,6 +19,7 @@ __all__ = [
     "column",
     "decimal",
     "engine_type",
+    "keyed_hash",
     "number",
     "present",
     "text",
@@ -85,3 +87,18 @@ def case(branches: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None = N
 def present(x: exp.Expr) -> exp.Expr:
     """x IS NOT NULL."""
     return exp.Not(this=exp.Is(this=x, expression=exp.Null()))
+
+
+def keyed_hash(values: Sequence[exp.Expr], hash_key: int) -> exp.Expr:
+    """md5 of a key and an encoding of the values as text, each with its length before it.
+
+    For choosing among a unit's own things: the choice depends on these and on the key alone.
+    """
+    encoded: exp.Expr = exp.Literal.string(f"{hash_key:032x}")
+    for value in values:
+        as_text = cast(value, engine_type(TEXT))
+        length = cast(exp.Length(this=as_text.copy()), engine_type(TEXT))
+        marked = exp.DPipe(this=exp.DPipe(this=length, expression=exp.Literal.string(":")), expression=as_text)
+        missing = exp.Is(this=value.copy(), expression=exp.Null())
+        encoded = exp.DPipe(this=encoded, expression=case([(missing, exp.Literal.string("-"))], exp.paren(marked)))
+    return exp.MD5(this=encoded)
