@@ -17,14 +17,18 @@ ROOT = Path(__file__).resolve().parents[1]
 def shared_data() -> Path:
     """The folder of real logs and tables: DISCREET_SHARED_DATA, else `shared/data` beside the repository.
 
-    A test that needs it fails where it is missing: a proof that is skipped is none.
+    They are too large for the repository, so whoever has only that skips these tests and is told so. In CI, where
+    they lie beside it, a skipped proof would be none: there their absence is a failure.
     """
     named = os.environ.get("DISCREET_SHARED_DATA")
     candidates = [Path(named)] if named else [ROOT.parent / "shared" / "data", ROOT.parents[1] / "shared" / "data"]
     for candidate in candidates:
         if candidate.is_dir():
             return candidate
-    pytest.fail("the folder of real data is missing: set DISCREET_SHARED_DATA")
+    missing = "the folder of real data is missing: set DISCREET_SHARED_DATA"
+    if named or os.environ.get("CI"):
+        pytest.fail(missing)
+    pytest.skip(missing)
 
 
 @pytest.fixture(scope="session", autouse=True)
