@@ -52,8 +52,9 @@ def _dot(node: exp.Expr, convert: Convert) -> Node:
     only(node, "this", "expression")
     if isinstance(node.expression, exp.Anonymous) and str(node.this.name).upper() == "SAFE":
         return convert(node.expression)  # SAFE.LN(x): every function is safe
-    left, right = convert(node.this), node.expression
-    if not isinstance(left, Name) or not isinstance(right, exp.Identifier):
+    right = node.expression
+    left = convert(node.this) if isinstance(right, exp.Identifier) and isinstance(node.this, exp.Expr) else None
+    if not isinstance(left, Name):
         raise RefusedError("a path", "must be made of plain names", node.sql()[:60])
     return Name((*left.parts, str(right.this)))
 

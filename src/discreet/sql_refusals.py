@@ -109,7 +109,7 @@ REFUSED_FUNCTIONS: dict[str, Refusal] = {
         _NOT_SCALAR,
         "name the field by its path: a.b",
         *("JSON_EXTRACT", "JSON_VALUE", "JSON_QUERY", "JSON_EXTRACT_SCALAR", "JSON_EXTRACT_STRING"),
-        *("ARRAY_LENGTH", "LIST_CONTAINS", "STRUCT", "STRUCT_PACK", "MAP"),
+        *("ARRAY_LENGTH", "LIST_CONTAINS", "STRUCT", "STRUCT_PACK"),
     ),
     **_refused(
         "it hides what is counted, and its values cannot be listed as keys",
