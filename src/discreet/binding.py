@@ -47,8 +47,14 @@ def bind(node: Node, schema: Schema, aliases: Sequence[str] = ()) -> Expression:
     """
     check_nodes(node)
     expression = _bind(node, schema, aliases)
+    if is_null(expression):
+        raise _untyped_null()
     check_size(expression, "an expression")
     return expression
+
+
+def _untyped_null() -> UsageError:
+    return UsageError("NULL", "can only be asked for with IS NULL", hint="write x IS NULL or x IS NOT NULL")
 
 
 def _bind(node: Node, schema: Schema, aliases: Sequence[str]) -> Expression:
@@ -61,7 +67,7 @@ def _bind(node: Node, schema: Schema, aliases: Sequence[str]) -> Expression:
     operands = [_bind(argument, schema, aliases) for argument in node.arguments]
     name = node.function
     if name not in _KNOWS_NULL and any(is_null(operand) for operand in operands):
-        raise UsageError("NULL", "can only be asked for with IS NULL", hint="write x IS NULL or x IS NOT NULL")
+        raise _untyped_null()
     if name.startswith("extract_"):
         return extract(name, operands[0])
     return FUNCTIONS[name](operands)
@@ -103,7 +109,9 @@ def bind_groupable(node: Node, schema: Schema, thing: str, aliases: Sequence[str
         raise UsageError(thing, "must name a column, not a constant")
     if expression.type.kind is Kind.FLOAT:
         hint = "declare it as text or integer with --types, for example --types id=VARCHAR"
-        raise UsageError(thing, "cannot be a floating-point column", shown(expression), hint)
+        if not isinstance(expression, Field):
+            hint = "FLOOR(x), ROUND(x) and BIN(x, 0, 100, 20) are whole numbers; or write CAST(x AS DECIMAL(18, 2))"
+        raise UsageError(thing, "cannot be a floating-point column or expression", shown(expression), hint)
     return expression
 
 

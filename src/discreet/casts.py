@@ -73,7 +73,7 @@ def cast_target(text: str) -> Type:
     name = " ".join(text.upper().split())
     if name in ("DECIMAL", "NUMERIC", "BIGNUMERIC", "BIGDECIMAL"):
         raise UsageError("CAST", "needs a decimal's digits, in all and after the point", name, "DECIMAL(18, 2)")
-    if name in ("STRING", "TEXT", "VARCHAR", "CHAR") or name.startswith(("VARCHAR(", "STRING(", "CHAR(")):
+    if name in ("STRING", "TEXT", "VARCHAR", "CHAR") or name.startswith(("VARCHAR(", "TEXT(", "STRING(", "CHAR(")):
         if "(" in name:
             raise UsageError("CAST", "takes a text type without a length", name, "LEFT(CAST(x AS VARCHAR), 10)")
         name = "VARCHAR"

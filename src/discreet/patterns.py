@@ -16,7 +16,7 @@ __all__ = ["check_like", "check_pattern", "like_pieces"]
 
 LONGEST_PATTERN = 1_000
 _MOST_REPETITIONS = 1_000
-_LARGEST = 5_000
+_LARGEST = 30_000
 _DEEPEST = 30
 
 _CLASS_LETTERS = frozenset("dDwWsS")
@@ -81,7 +81,7 @@ def check_pattern(pattern: str, thing: str) -> None:
 
 class _Reader:
     """Reads a pattern from left to right. Each method gives the size of what it read (an upper estimate of RE2's
-    instructions) and the largest product of nested repetitions in it."""
+    instructions), the largest product of nested repetitions in it, and whether it can be repeated."""
 
     def __init__(self, pattern: str, thing: str) -> None:
         self.pattern, self.thing, self.place = pattern, thing, 0
@@ -125,7 +125,7 @@ class _Reader:
         if sign not in ("*", "+", "?", "{") or not sign:
             return 1
         if not repeatable:
-            raise self.wrong("repeats an anchor")
+            raise self.wrong("repeats an anchor or a flag")
         times = 1 if sign != "{" else self.braces()
         if sign != "{":
             self.take()
@@ -151,7 +151,7 @@ class _Reader:
         character = self.take()
         match character:
             case "(":
-                return *self.group(level), True
+                return self.group(level)
             case "[":
                 return self.bracket(), 1, True
             case "\\":
@@ -170,7 +170,7 @@ class _Reader:
             case _:
                 return 8, 1, True
 
-    def group(self, level: int) -> tuple[int, int]:
+    def group(self, level: int) -> tuple[int, int, bool]:
         if self.peek() == "?":
             self.take()
             flags = ""
@@ -178,13 +178,13 @@ class _Reader:
                 flags += self.take()
             closing = self.take()
             if closing == ")" and flags and len(set(flags)) == len(flags):
-                return 1, 1  # (?i): the flags hold from here on
+                return 1, 1, False  # (?i): the flags hold from here on
             if closing != ":" or len(set(flags)) != len(flags):
                 raise self.wrong("knows the groups (...), (?:...), (?i) and (?i:...) only")
         size, repeated = self.alternatives(level + 1)
         if self.take() != ")":
             raise self.wrong("has a group that is not closed")
-        return size + 4, repeated
+        return size + 4, repeated, True
 
     def escape(self) -> tuple[int, bool]:
         """What follows a backslash outside of a class."""
