@@ -41,7 +41,7 @@ sql
 binding_conditions  binding_text  binding_time  casts
 binding_numbers
 binding
-formulas  keys
+formulas  keys  timezones
 grid
 bins
 sensitivity  selection  owner

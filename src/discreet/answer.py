@@ -128,11 +128,17 @@ class Answer:
     def __str__(self) -> str:
         from discreet.formats import as_table
 
-        return as_table(self).rstrip("\n")
+        table = as_table(self)
+        promise, zone = self.details["promise"], self.details["timezone"]
+        # What a reader would take for granted is not said: a promise per person, and UTC.
+        said = [promise] if " and " in promise else []
+        said += [f"time zone {zone}"] if zone != "UTC" else []
+        return (table + "\n".join(["", "; ".join(said)]) if said else table).rstrip("\n")
 
     def __repr__(self) -> str:
         names = ", ".join(column.name for column in self.columns)
-        return f"<Answer of {len(self)} groups: {names}; epsilon {decimal_text(self.epsilon)}>"
+        promise = self.details.get("promise", "")
+        return f"<Answer of {len(self)} groups: {names}; epsilon {decimal_text(self.epsilon)} {promise}>"
 
 
 def plain(value: Value) -> Any:
@@ -224,7 +230,9 @@ def details_of(plan: Plan, released: int | None = None) -> dict[str, Any]:
         "source": plan.registration.source,
         "query": plan.text,
         "privacy_unit": plan.unit.text,
+        "promise": plan.unit.promise,
         "relation": RELATION,
+        "timezone": plan.timezone,
         "limits": plan.limits(),
         "keys": [
             {"names": [plan.keys[column].name for column in keys.columns], "listed": len(keys.rows)}

@@ -16,7 +16,7 @@ from discreet.expressions import Expression, Literal, Operation
 from discreet.schema import DATE, INTEGER, TEXT, TIMESTAMP, TIMESTAMPTZ, Kind, Type
 from discreet.time_parts import DATE_PARTS, SHIFTS, TIME_PARTS
 
-__all__ = ["TIMES", "date_plus_days", "extract", "moments_between"]
+__all__ = ["TIMES", "date_plus_days", "extract", "is_zone", "moments_between"]
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _MOST_YEARS = 9_998
@@ -165,7 +165,7 @@ def _at_zone(operands: list[Expression]) -> Expression:
     if not isinstance(zone, Literal) or not isinstance(zone.value, str):
         raise UsageError("AT TIME ZONE", "takes a zone that is written out", hint="AT TIME ZONE 'Asia/Shanghai'")
     name = zone.value
-    if not _OFFSET.fullmatch(name) and not _is_zone(name):
+    if not is_zone(name):
         hint = "write a name such as 'Europe/Berlin' or 'UTC', or an offset such as '+08:00'"
         raise UsageError("AT TIME ZONE", "is not a known time zone", name, hint)
     literal = Literal(name, TEXT)
@@ -174,9 +174,9 @@ def _at_zone(operands: list[Expression]) -> Expression:
     return Operation("from_zone", (subject, literal), TIMESTAMPTZ)
 
 
-def _is_zone(name: str) -> bool:
-    """A zone of the tz database: Area/City, or UTC."""
-    if name == "UTC":
+def is_zone(name: str) -> bool:
+    """An offset from UTC, or a zone of the tz database: Area/City, or UTC."""
+    if name == "UTC" or _OFFSET.fullmatch(name):
         return True
     return "/" in name and name in zoneinfo.available_timezones()
 

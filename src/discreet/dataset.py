@@ -25,6 +25,7 @@ from discreet.privacy import parse_budget
 from discreet.query import Name, Node, Options, Query, names_in, names_in_query, written_name
 from discreet.schema import Registration
 from discreet.sql import parse, parse_expression
+from discreet.timezones import check_zone
 
 if TYPE_CHECKING:
     from discreet.answer import Answer
@@ -92,6 +93,7 @@ class Dataset:
         max_contributions: object = None,
         max_groups_contributed: object = None,
         public: Mapping[str, object] | None = None,
+        timezone: str = "UTC",
         confidence: object = "0.95",
         analyst: str = "",
     ) -> Answer:
@@ -110,6 +112,7 @@ class Dataset:
             max_groups_contributed: groups one unit may weigh in COUNT(DISTINCT unit).
             public: tables that everybody may know, by name (files or data frames): the query may join them, on a key
                 that is unique in them.
+            timezone: in which the dates and hours of moments (TIMESTAMPTZ) are read, whatever the machine's zone is.
             confidence: of the intervals.
             analyst: who asks, for the ledger's history.
 
@@ -127,6 +130,7 @@ class Dataset:
             max_contributions=max_contributions,
             max_groups_contributed=max_groups_contributed,
             public=public,
+            timezone=timezone,
         )
         return self.answer(plan, confidence=parse_confidence(confidence), analyst=analyst)
 
@@ -156,6 +160,7 @@ class Dataset:
         max_contributions: object = None,
         max_groups_contributed: object = None,
         public: Mapping[str, object] | None = None,
+        timezone: str = "UTC",
         confidence: object = "0.95",
     ) -> Estimate:
         """What the query of the same arguments would cost, and the error to expect. Reads no data, costs nothing.
@@ -174,6 +179,7 @@ class Dataset:
             max_contributions=max_contributions,
             max_groups_contributed=max_groups_contributed,
             public=public,
+            timezone=timezone,
         )
         balance = self.balance()
         return estimate(plan, balance.left if balance else None, parse_confidence(confidence))
@@ -189,6 +195,7 @@ class Dataset:
         max_contributions: object = None,
         max_groups_contributed: object = None,
         public: Mapping[str, object] | None = None,
+        timezone: str = "UTC",
     ) -> Plan:
         """The plan of a query, from the stored schema alone."""
         from discreet.public_tables import check_keys
@@ -220,6 +227,7 @@ class Dataset:
             },
             owner=self._owner,
             public=self._public_tables(query, public),
+            timezone=check_zone(timezone),
         )
         self._check_bounds(query, request)
         if self._policy is not None:

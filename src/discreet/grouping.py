@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -13,7 +14,8 @@ from discreet.expressions import Field
 from discreet.keys import MOST_KEYS, cast_keys, cast_rows
 from discreet.plan import KeyColumn, KeyList, Request
 from discreet.query import Query, Scalar
-from discreet.schema import Schema
+from discreet.schema import Kind, Schema
+from discreet.timezones import UTC, has_zone
 
 __all__ = ["Groups", "plan_groups"]
 
@@ -64,6 +66,7 @@ def plan_groups(query: Query, request: Request, schema: Schema, aliases: Sequenc
             if place in taken or place in places[:i]:
                 raise UsageError(f"keys of {columns[place].name!r}", "are given twice")
         types = [columns[place].expression.type for place in places]
+        _check_zones(values, [columns[place] for place in places], request.timezone)
         rows: tuple[tuple[Scalar, ...], ...]
         if isinstance(names, str):
             rows = tuple((value,) for value in cast_keys(values, types[0], columns[places[0]].name))
@@ -88,6 +91,27 @@ def plan_groups(query: Query, request: Request, schema: Schema, aliases: Sequenc
     if groups > MOST_KEYS:
         raise UsageError("keys", f"of all grouping columns must multiply to at most {MOST_KEYS} groups", groups)
     return Groups(tuple(columns), ordered, chosen)
+
+
+def _check_zones(values: object, columns: Sequence[KeyColumn], zone: str) -> None:
+    """In another zone than UTC, a moment among the keys must say its own: a bare one would be read in UTC.
+
+    Raises:
+        UsageError: one does not.
+    """
+    if zone == UTC or not isinstance(values, Iterable):
+        return
+    values = list(values)
+    for i, column in enumerate(columns):
+        if column.expression.type.kind is not Kind.TIMESTAMPTZ:
+            continue
+        for row in values:
+            value = row[i] if len(columns) > 1 and isinstance(row, Sequence) and i < len(row) else row
+            texts = value.split(" by ")[0].split("..") if isinstance(value, str) else []
+            bare = isinstance(value, datetime.date) and getattr(value, "tzinfo", None) is None
+            if bare or any(not has_zone(text) for text in texts):
+                hint = "write it as 2024-12-31T23:59:59+09:00, or group by DATE_TRUNC"
+                raise UsageError(f"keys of {column.name!r}", "must say their time zone", str(value), hint)
 
 
 def _are_chosen(

@@ -16,7 +16,7 @@ from math import prod
 from typing import Any
 
 from discreet.bins import Bins
-from discreet.expressions import Expression, canonical
+from discreet.expressions import Expression, Field, Operation, canonical, fields_in
 from discreet.formulas import Formula, canonical_formula
 from discreet.grid import Grid
 from discreet.owner import Declared
@@ -53,6 +53,22 @@ class Unit:
     @property
     def row_level(self) -> bool:
         return not self.expressions
+
+    @property
+    def promise(self) -> str:
+        """Whom the promise is about, in words: "per actor", "per actor and day", "per row"."""
+        return "per " + (" and ".join(_word(e) for e in self.expressions) or "row")
+
+
+def _word(expression: Expression) -> str:
+    match expression:
+        case Field(name=name):
+            return name
+        case Operation(operator="to_date"):
+            return "day"
+        case Operation(operator=operator) if operator.startswith(("extract_", "trunc_")):
+            return operator.partition("_")[2]
+    return next((f"value of {field.name}" for field in fields_in(expression)), "value")
 
 
 @dataclass(frozen=True)
@@ -111,6 +127,7 @@ class Request:
         bounds: for columns or aliases, their declared bounds.
         owner: what the owner's policy says of columns and groups.
         public: tables that may be joined, by name.
+        timezone: in which dates and hours of moments are read.
     """
 
     epsilon: Fraction
@@ -124,6 +141,7 @@ class Request:
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
     owner: Declared = field(default_factory=Declared)
     public: Mapping[str, PublicTable] = field(default_factory=dict)
+    timezone: str = "UTC"
 
 
 @dataclass(frozen=True)
@@ -286,6 +304,7 @@ class Plan:
     loss: PrivacyLoss
     text: str
     joins: tuple[PlannedJoin, ...] = ()
+    timezone: str = "UTC"
     selection: Selection | None = None
     having: PlannedOutput | None = None
     order: tuple[Ordering, ...] = ()
@@ -324,6 +343,7 @@ class Plan:
             "unit": [self.unit.text, [canonical(e) for e in self.unit.expressions]],
             "relation": RELATION,
             "joins": [join.canonical() for join in self.joins],
+            "timezone": self.timezone,
             "limits": [self.max_contributions, self.max_groups_contributed],
             "where": canonical(self.where),
             "keys": [[k.name, canonical(k.expression)] for k in self.keys],

@@ -23,6 +23,7 @@ from discreet.query_text import node_text
 from discreet.schema import Registration, Schema
 from discreet.selection import Selection, margin
 from discreet.sql_expressions import default_name
+from discreet.timezones import localized
 
 __all__ = ["make_plan", "unit_of"]
 
@@ -41,6 +42,7 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
     # The unit is bound to the private table alone, before anything is joined to it.
     unit = unit_of(request.unit, registration.schema)
     query, schema, joins = plan_joins(query, request.public, registration.schema, aliases)
+    query = localized(query, request.timezone, schema, aliases)
     where = bind_condition(query.where, schema, aliases) if query.where is not None else None
     request.owner.check_allowed(where, *(ours for join in joins for ours, _ in join.on))
     groups = plan_groups(query, request, schema, aliases)
@@ -79,6 +81,7 @@ def make_plan(query: Query, registration: Registration, request: Request) -> Pla
         loss=PrivacyLoss(request.epsilon, request.delta if groups.chosen else Fraction(0)),
         text=query.text,
         joins=joins,
+        timezone=request.timezone,
         selection=selection,
         having=having,
         order=order,

@@ -33,6 +33,7 @@ __all__ = [
     "Size",
     "Source",
     "Sql",
+    "Timezone",
     "Types",
     "Unit",
 ]
@@ -142,6 +143,14 @@ Public = Annotated[
         metavar="NAME=FILE",
         help="A public table that the query may join, LEFT or INNER, on a key that is unique in it. Everybody may "
         "know what is in it. Repeatable.",
+    ),
+]
+Timezone = Annotated[
+    str,
+    typer.Option(
+        metavar="ZONE",
+        help="In which the dates and hours of moments are read, whatever the machine's zone is: a name such as "
+        "Europe/Berlin, or an offset such as +08:00.",
     ),
 ]
 Types = Annotated[

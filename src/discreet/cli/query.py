@@ -46,6 +46,7 @@ class Question:
     keys: Sequence[str] | None = None
     keys_file: Sequence[str] | None = None
     public: Sequence[str] | None = None
+    timezone: str = "UTC"
     types: Sequence[str] | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     budget: str | None = None
@@ -156,6 +157,7 @@ def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
             keys=keys,
             bounds=bounds,
             public=public,
+            timezone=question.timezone,
         )
         yield dataset, plan
 

@@ -83,7 +83,14 @@ def say_selection(details: dict[str, object]) -> None:
 def _protects(details: dict[str, object]) -> str:
     limits = details["limits"]
     shown = ", ".join(f"{name} {value}" for name, value in limits.items()) if isinstance(limits, dict) else ""
-    return f"privacy unit: {details['privacy_unit']}; neighbours: {details['relation']}; limits: {shown}"
+    promise = str(details["promise"])
+    if " and " in promise:
+        first = promise.removeprefix("per ").split(" and ")[0]
+        promise += f": what one {first} does under two of these is protected one by one, not together"
+    return (
+        f"privacy unit: {details['privacy_unit']} ({promise}); neighbours: {details['relation']}; limits: {shown}; "
+        f"time zone {details['timezone']}"
+    )
 
 
 def _intervals() -> str:
