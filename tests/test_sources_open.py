@@ -182,5 +182,9 @@ def test_the_command_line_says_the_same(discreet: Any, tmp_path: Path) -> None:
     assert "encoding: was registered with gbk" in done.error()
     done = discreet("query", str(tmp_path / "b.csv"), "SELECT COUNT(*) FROM data", "--source-year", "soon", *common)
     assert "--source-year: must be a year" in done.error()
+    sql = "SELECT COUNT(*) FROM data"
+    (tmp_path / "d.csv").write_text(CSV)
+    done = discreet("query", str(tmp_path / "[bd].csv"), sql, *options, *common, "-o", str(tmp_path / "d.csv"))
+    assert "must not be the source's d.csv" in done.error()
     done = discreet("estimate", str(tmp_path / "b.csv"), "SELECT COUNT(*) FROM data", "--records", "x", *common[:3])
     assert "records: means nothing for delimited text" in done.error()

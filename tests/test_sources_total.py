@@ -398,3 +398,75 @@ def test_the_connection_leaves_nothing_and_reaches_nowhere() -> None:
             connection.execute("SELECT * FROM private")
         assert private
     assert not Path(spill).exists()
+
+
+LOGS = {
+    "combined": b'1.1.1.1 - - [17/May/2015:10:05:03 +0200] "GET / HTTP/1.1" 200 5 "-" "agent"\n',
+    "common": b'1.1.1.1 - - [17/May/2015:10:05:03 +0200] "GET / HTTP/1.1" 200 5\n',
+    "syslog": b"<34>Oct 11 22:14:15 host su[1]: text\n",
+    "rfc5424": b'<34>1 2003-10-11T22:14:15.003Z host su - ID47 [a k="v"] text\n',
+    "auditd": b'type=SYSCALL msg=audit(1364481363.243:24287): uid=1 exe="/bin/cat" res=success\n',
+}
+SCRAPS = st.lists(
+    st.sampled_from(
+        rb"""<999>|1 |Oct 99 25:61:61 |2024-02-30T99:00:00Z |9999999-01-01T00:00:00Z|[|]|"|\|- |a=b |uid=x|uid=9e99 |
+        msg=audit(|999999999999.999999999|:1)|
+        type=A |99/Foo/99999:99:99:99 +9999| 200 |99999999999999999999|=|'|""".split(b"|")
+    )
+    | st.binary(max_size=6),
+    max_size=12,
+).map(lambda parts: b"".join(parts).replace(b"\n", b" ").replace(b"\r", b" "))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Registration]]:
+    found = {}
+    for form, line in LOGS.items():
+        path = tmp_path_factory.mktemp("log") / "a.log"
+        path.write_bytes(line)
+        found[form] = (path, register(path, log_format=form, **({"year": 2024} if form == "syslog" else {})))
+    return found
+
+
+@pytest.mark.parametrize("form", list(LOGS))
+@QUICK
+@given(st.lists(SCRAPS, max_size=5), st.integers(0, 60), SCRAPS)
+def test_appended_lines_of_a_log(
+    logs: dict[str, tuple[Path, Registration]],
+    connection: duckdb.DuckDBPyConnection,
+    form: str,
+    scraps: list[bytes],
+    at: int,
+    inside: bytes,
+) -> None:
+    (path, registration), good = logs[form], LOGS[form]
+    path.write_bytes(good)
+    (expected,) = rows(connection, registration)
+    # Whole lines of scraps, and a good line with scraps inside.
+    broken = good[:at] + inside + good[at:]
+    path.write_bytes(b"".join(scrap + b"\n" for scrap in scraps) + broken + good)
+    found = rows(connection, registration)
+    assert expected in found
+    assert len(found) <= len(scraps) + 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Registration]:
+    found = tmp_path_factory.mktemp("many")
+    (found / "a.csv").write_bytes(HEADER + GOOD)
+    return found, register(found)
+
+
+@QUICK
+@given(st.lists(RAW_LINE, max_size=4), st.lists(st.sampled_from(["i", "d", "s", "new", "i", '"x']), max_size=4))
+def test_files_added_to_a_folder_change_no_other(
+    folder: tuple[Path, Registration], connection: duckdb.DuckDBPyConnection, lines: list[bytes], header: list[str]
+) -> None:
+    path, registration = folder
+    (path / "b.csv").write_bytes(b"")
+    expected = rows(connection, registration)
+    (path / "b.csv").write_bytes(b"\n".join([",".join(header).encode(), *lines]))
+    found = rows(connection, registration)
+    assert [str(kind) for kind in connection.sql(relation(registration)).types] == TYPES
+    for row in expected:
+        assert row in found

@@ -221,10 +221,11 @@ def _deliver(answer: Answer, question: Question, places: Places, format: str) ->
 
 def _taken(dataset: Dataset) -> dict[str, Path]:
     """Files that an answer must never be written over."""
+    from discreet.sources import files_of
+
     taken = {"the ledger": dataset.ledger_path}
-    source = dataset.registration.source
-    if source.startswith("file:"):
-        taken["the source"] = Path(source.removeprefix("file:"))
+    for path in files_of(dataset.registration):
+        taken[f"the source's {path.name}"] = path
     return taken
 
 

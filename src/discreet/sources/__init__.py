@@ -10,7 +10,7 @@ from __future__ import annotations
 from discreet.sources.inspection import Inspection
 from discreet.sources.location import Location, locate
 from discreet.sources.options import Reading, read_options
-from discreet.sources.reading import attach, extended, fingerprint, is_read_in_place, relation, same_files
+from discreet.sources.reading import attach, extended, files_of, fingerprint, is_read_in_place, relation, same_files
 from discreet.sources.registering import check_stored, describe, inspect_source, register, register_frame
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "check_stored",
     "describe",
     "extended",
+    "files_of",
     "fingerprint",
     "inspect_source",
     "is_read_in_place",

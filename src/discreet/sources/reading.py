@@ -20,7 +20,7 @@ from discreet.sources.sqlite_tables import attach_sqlite, select_sqlite
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["attach", "extended", "fingerprint", "is_read_in_place", "relation", "same_files"]
+__all__ = ["attach", "extended", "files_of", "fingerprint", "is_read_in_place", "relation", "same_files"]
 
 
 def relation(registration: Registration, columns: Collection[int] | None = None) -> str:
@@ -93,6 +93,16 @@ def same_files(one: Registration, other: Registration) -> bool:
         return False
     files = [{Path(file.path).resolve() for file in source_files(source.reader)} for source in (one, other)]
     return bool(files[0] & files[1])
+
+
+def files_of(registration: Registration) -> list[Path]:
+    """The files of a source as they are now; none of a data frame, and none if they are gone."""
+    if registration.format == "frame":
+        return []
+    try:
+        return [Path(file.path) for file in source_files(registration.reader)]
+    except SourceError:
+        return []
 
 
 def fingerprint(registration: Registration) -> tuple[tuple[str, int, int, int, int], ...]:
