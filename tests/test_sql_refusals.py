@@ -34,7 +34,6 @@ STATEMENTS: list[tuple[str, str, str]] = [
     ("SELECT COUNT(*) FROM read_csv('other.csv')", "FROM", ""),
     ("SELECT COUNT(*)", "query", "SELECT COUNT(*) FROM data"),
     ("SELECT SUM(x) OVER () FROM data", "window function", "GROUP BY"),
-    ("SELECT SUM(x) FILTER (WHERE y) FROM data", "FILTER", "CASE"),
     ("SELECT MAX(x) FROM data", "MAX", "quantile"),
     ("SELECT MIN(x) FROM data", "MIN", "quantile"),
     ("SELECT SUM(SUM(x)) FROM data", "SUM", ""),
