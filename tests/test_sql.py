@@ -81,6 +81,11 @@ def test_outputs_without_an_alias_have_a_stated_name() -> None:
     assert outputs("COUNT(*), COUNT(*)") == ["count", "count_2"]
     assert outputs("SUM(bytes / 1024), SUM(a.b), SUM(a - b)") == ["sum_bytes", "sum_b", "sum_value"]
     assert outputs("YEAR(day), LOWER(s), FLOOR(x / 10) * 10, DATE(time)") == ["year", "lower_s", "floor_x", "date"]
+    assert outputs("SUM(CASE WHEN y THEN x END), SUM(IF(y, 1, 0)), SUM(IF(y, a, b))") == [
+        "sum_x",
+        "sum_case",
+        "sum_case_2",
+    ]
     assert outputs('COUNT(*) AS "the count", SUM(x) total') == ["the count", "total"]
     with pytest.raises(UsageError, match="same name"):
         outputs("COUNT(*) AS n, SUM(x) AS n")

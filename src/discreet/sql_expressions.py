@@ -115,6 +115,11 @@ def default_name(node: Node) -> str:
             return default_name(argument)
         case Aggregate(function, argument) if argument is not None:
             return f"{function}_{default_name(argument)}"
+        case Apply("case", arguments):
+            # By its values, not its conditions: SUM(CASE WHEN y THEN x END) is sum_x.
+            values = dict.fromkeys(default_name(a) for a in (*arguments[1:-1:2], arguments[-1]))
+            values.pop("value", None)
+            return next(iter(values)) if len(values) == 1 else "case"
         case Apply(function, arguments):
             inner = dict.fromkeys(default_name(a) for a in arguments if not isinstance(a, Constant))
             if function.startswith("extract_") or function in _BARE:
