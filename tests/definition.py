@@ -78,6 +78,10 @@ def missing(value: Any) -> bool:
 
 def on_grid(value: Any, lower: Fraction, upper: Fraction, step: Fraction) -> int:
     """floor(clamp(x) / step)."""
+    if isinstance(value, dt.datetime):  # microseconds since 1970
+        value = (value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+    elif isinstance(value, dt.date):  # days
+        value = (value - dt.date(1970, 1, 1)).days
     if isinstance(value, float) and math.isinf(value):
         clamped = upper if value > 0 else lower
     else:

@@ -425,6 +425,13 @@ _SUMS = {
 }
 
 
+_TIMES = tuple(
+    f"{call}({name}, contribution_bounds_per_row => ({bounds}))"
+    for call in ("AVG", "MEDIAN")
+    for name in ("day", "at", "time")
+    for bounds in ("'1960-01-01', '1980-06-01'", "'0001-01-01', '9999-12-31'", "'2024-02-29', '2024-02-29'")
+)
+
 DISTINCT = tuple(f"COUNT(DISTINCT {name})" for name in ("kind", "n", "d9", "day", "at", "time", "flag", "device"))
 
 
@@ -440,7 +447,7 @@ def _aggregates(with_unit: str | None) -> st.SearchStrategy[tuple[str, ...]]:
     computed = st.tuples(st.sampled_from(("SUM", "AVG", "VAR_POP")), st.sampled_from(COMPUTED)).map(
         lambda p: f"{p[0]}({p[1].sql}, contribution_bounds_per_row => (-2, 7))"
     )
-    parts: list[st.SearchStrategy[str]] = [counts, computed, *(sums(name) for name in _SUMS)]
+    parts: list[st.SearchStrategy[str]] = [counts, computed, st.sampled_from(_TIMES), *(sums(name) for name in _SUMS)]
     listed = st.lists(st.one_of(parts), min_size=1, max_size=4, unique=True)
     if with_unit is None:
         return listed.map(tuple)

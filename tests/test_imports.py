@@ -22,7 +22,9 @@ FLOORS = """
 errors
 exact  patterns  time_parts
 entropy  privacy  query
-schema  bounds
+schema
+time_values
+bounds
 laplace.bounds  laplace.scale  laplace.limbs  laplace.textbook
 laplace.exactly  laplace.distribution
 laplace.filtered

@@ -149,6 +149,22 @@ REACHED = {
         Question(ACTOR, (), rows=2, aggregates=("MEDIAN(n, contribution_bounds_per_row => (-20, 1000))",)),
         [mine(n=n) for n in (-99, -20, 8, 10**6)],
     ),
+    # Dates and times, before 1970 too, and beyond the bounds.
+    "dates": (
+        Question(
+            ACTOR,
+            (KIND,),
+            rows=2,
+            aggregates=("AVG(day, contribution_bounds_per_row => ('1950-01-01', '2050-01-01'))",),
+        ),
+        [mine(day=dt.date(1, 1, 1)), mine(day=dt.date(1950, 1, 1), kind="D")],
+    ),
+    "bins of times": (
+        Question(
+            ACTOR, (), rows=2, aggregates=("MEDIAN(at, contribution_bounds_per_row => ('1950-01-01', '2050-01-01'))",)
+        ),
+        [mine(at=dt.datetime(9999, 12, 31)), mine(at=dt.datetime(1969, 12, 31, 23, 59, 59, 999999))],
+    ),
     # Different values, that nobody else has: in one group and over several; more of them than count; at row level.
     "values": (Question(ACTOR, (), rows=3, aggregates=("COUNT(DISTINCT n)",)), [mine(n=n) for n in (7, 8, 8, 9)]),
     "values, over groups": (

@@ -13,8 +13,9 @@ from discreet.expressions import Expression, Field
 from discreet.grid import Grid
 from discreet.measurements import Measurements, aggregate_name
 from discreet.plan import PlannedOutput
-from discreet.query import Aggregate
+from discreet.query import Aggregate, Bounds
 from discreet.schema import Kind
+from discreet.time_values import quantity_text
 
 __all__ = ["Summand", "centred_arguments", "plan_aggregate"]
 
@@ -62,11 +63,22 @@ def _quantile(name: str, node: Aggregate, builder: Measurements) -> PlannedOutpu
     if point is None:
         raise AssertionError
     call = f"MEDIAN({shown})" if point == Fraction(1, 2) else f"PERCENTILE_CONT({shown}, {decimal_text(point)})"
-    described = f"{call}, bounds {decimal_text(bounds.lower)}..{decimal_text(bounds.upper)}"
+    described = f"{call}, bounds {_span(expression, bounds)}"
+    kind = _time_kind(expression)
     if bounds.lower == bounds.upper:
         count = builder.count(expression, node.share)
-        return PlannedOutput(name, "constant", (count,), described, constant=bounds.lower)
-    return PlannedOutput(name, "quantile", builder.bins(expression, bins, node.share), described, point=point)
+        return PlannedOutput(name, "constant", (count,), described, constant=bounds.lower, kind=kind)
+    places = builder.bins(expression, bins, node.share)
+    return PlannedOutput(name, "quantile", places, described, point=point, kind=kind)
+
+
+def _span(expression: Expression, bounds: Bounds) -> str:
+    kind = expression.type.kind
+    return f"{quantity_text(bounds.lower, kind)}..{quantity_text(bounds.upper, kind)}"
+
+
+def _time_kind(expression: Expression) -> Kind | None:
+    return expression.type.kind if expression.type.kind.is_temporal else None
 
 
 def _count(name: str, node: Aggregate, builder: Measurements) -> PlannedOutput:
@@ -96,20 +108,21 @@ def _moment(name: str, node: Aggregate, builder: Measurements, centred: frozense
     function = aggregate_name(node)
     shown = expression.name if isinstance(expression, Field) else "expression"
     bounds = grid.bounds
-    described = f"{function}({shown}), bounds {decimal_text(bounds.lower)}..{decimal_text(bounds.upper)}"
+    described = f"{function}({shown}), bounds {_span(expression, bounds)}"
+    kind = _time_kind(expression)
     whole = expression.type.kind is Kind.INTEGER and grid.step.denominator == 1
     if node.function != "sum" and grid.width == 0:
         # Equal bounds: the mean is the bound and nothing varies, whatever the rows. The rows are counted, to have
         # a cost to name.
         count = builder.count(expression, node.share)
         constant = bounds.lower if node.function == "avg" else Fraction(0)
-        return PlannedOutput(name, "constant", (count,), described, constant=constant)
+        return PlannedOutput(name, "constant", (count,), described, constant=constant, kind=kind)
     if grid.largest == 0:
         raise RefusedError(f"{function} of {shown!r}", "is always 0 between these bounds", hint="declare wider bounds")
     if grid.width > 0 and (expression, grid) in centred:
         sources = (builder.centred_sum(expression, grid, node.share), builder.count(expression, node.share))
         if node.function == "avg":
-            return PlannedOutput(name, "mean", sources, described)
+            return PlannedOutput(name, "mean", sources, described, kind=kind)
         if node.function in _SPREADS:
             squares = builder.centred_square(expression, grid, node.share)
             return PlannedOutput(name, node.function, (*sources, squares), described)

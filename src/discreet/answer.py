@@ -13,7 +13,9 @@ from discreet.exact import decimal_text
 from discreet.plan import Measurement, Plan, PlannedOutput
 from discreet.privacy import RELATION, PrivacyLoss
 from discreet.query import Scalar
+from discreet.schema import Kind
 from discreet.selection import Selection
+from discreet.time_values import quantity_text
 
 __all__ = ["Answer", "AnswerColumn", "Value", "describe_measurement", "plain"]
 
@@ -29,14 +31,14 @@ class AnswerColumn:
         described: what it is, in the words of SQL ("COUNT(*)").
         values: one value a group, in the order of the keys, or as the query's ORDER BY says.
         low, high: the ends of the interval, None where there is none (a quotient whose divisor may be 0, a CASE);
-            no ends at all for key columns and for outputs that are not numbers.
+            no ends at all for key columns and for outputs that are neither numbers nor averages or quantiles of dates.
     """
 
     name: str
     described: str
     values: tuple[Value, ...]
-    low: tuple[int | float | None, ...] | None = None
-    high: tuple[int | float | None, ...] | None = None
+    low: tuple[Value, ...] | None = None
+    high: tuple[Value, ...] | None = None
 
     @property
     def is_key(self) -> bool:
@@ -162,13 +164,17 @@ def describe_measurement(measurement: Measurement, name: str) -> dict[str, Any]:
         "one_unit_is": str(measurement.unit_value),
         "scale_in_the_answer": float(scale * measurement.unit_value),
     }
+    kind = Kind.FLOAT if measurement.expression is None else measurement.expression.type.kind
+    if kind.is_temporal and measurement.statistic in ("centred_sum", "bins"):
+        described["values_in"] = "days" if kind is Kind.DATE else "microseconds"
     if measurement.grid is not None:
         bounds = measurement.grid.bounds
-        described["bounds"] = [decimal_text(bounds.lower), decimal_text(bounds.upper)]
+        described["bounds"] = [quantity_text(bound, kind) for bound in (bounds.lower, bounds.upper)]
         described["grid_step"] = str(measurement.grid.step)
     if measurement.bins is not None:
         bins = measurement.bins
-        described["bounds"] = [decimal_text(bins.grid.bounds.lower), decimal_text(bins.grid.bounds.upper)]
+        ends = bins.grid.bounds
+        described["bounds"] = [quantity_text(bound, kind) for bound in (ends.lower, ends.upper)]
         described["bin_width"] = str(bins.grid.step * bins.size)
         described["level"] = f"{measurement.level + 1} of {len(bins.sizes)}: {measurement.cells} counts a group"
     return described

@@ -115,13 +115,23 @@ def bind_groupable(node: Node, schema: Schema, thing: str, aliases: Sequence[str
     return expression
 
 
-def bind_number(node: Node, schema: Schema, thing: str, aliases: Sequence[str] = ()) -> Expression:
-    """The argument of SUM or AVG.
+def bind_number(
+    node: Node, schema: Schema, thing: str, aliases: Sequence[str] = (), *, or_time: bool = False
+) -> Expression:
+    """The argument of SUM, AVG and the like: a number, or where it is said a date or time.
 
     Raises:
-        UsageError: as `bind`; and if it is not a number.
+        UsageError: as `bind`; and if it is neither.
     """
     expression = bind(node, schema, aliases)
+    if expression.type.kind.is_temporal:
+        if or_time:
+            return expression
+        rule = f"needs a number, not {expression.type.kind}"
+        hint = f"ask for AVG or MEDIAN; or subtract a date: {thing}(x - DATE '2020-01-01') is in days"
+        if expression.type.kind is not Kind.DATE:
+            hint = hint.replace("DATE '2020-01-01'", "TIMESTAMP '2020-01-01'").replace("in days", "in seconds")
+        raise UsageError(f"{thing} of {shown(expression)}", rule, hint=hint)
     if not expression.type.kind.is_number:
         hint = "count a condition with WHERE and COUNT(*)" if expression.type == BOOLEAN else ""
         if expression.type.kind is Kind.TEXT:

@@ -101,7 +101,8 @@ class Clauses:
                 return fixed(value)
             case Aggregate():
                 part = self.statistic(node)
-                return _slot(part, Sort.WHOLE if part.whole else Sort.NUMBER, parts)
+                plain = Sort.WHOLE if part.whole else Sort.NUMBER
+                return _slot(part, plain if part.kind is None else _SORTS[part.kind], parts)
         place = self.key_of(node)
         if place is not None:
             return _slot(PlannedOutput("key", "key", (place,), self._printed(node)), self._sorts[place], parts)

@@ -13,6 +13,8 @@ from discreet.intervals import half_width, pair_quantile, triple_quantile
 from discreet.moments import variance_error
 from discreet.plan import Plan, PlannedOutput
 from discreet.privacy import PrivacyLoss
+from discreet.schema import Kind
+from discreet.time_values import SECOND
 
 __all__ = ["Estimate", "Expected", "estimate"]
 
@@ -33,8 +35,8 @@ class Expected:
             statistic whose error depends on the group's size, and for a computed output.
         by_size: for what depends on the group's size, the half-width for groups of `EXAMPLE_SIZES` rows.
         formula: how that depends on the size n.
-        measure: what half-widths are in, if not in the answer's units: for a quantile, in parts of the rows: the
-            answer lies between the exact quantiles p - h and p + h.
+        measure: what half-widths are in, if not in the answer's units: "days" or "seconds" for averages of dates and
+            times; "of the rows" for a quantile: the answer lies between the exact quantiles p - h and p + h.
     """
 
     name: str
@@ -123,11 +125,21 @@ class Estimate:
         return render_table(*self.cells()).rstrip("\n")
 
 
+_ROWS = "of the rows"
+_TIMES: dict[Kind | None, tuple[float, str]] = {
+    Kind.DATE: (1.0, "days"),
+    Kind.TIMESTAMP: (1.0 / SECOND, "seconds"),
+    Kind.TIMESTAMPTZ: (1.0 / SECOND, "seconds"),
+}
+
+
 def _sizes(by_size: dict[int, float], measure: str) -> str:
     if not by_size:
         return "computed after the noise; depends on its parts"
-    if measure:
+    if measure == _ROWS:
         return ", ".join(f"± {100 * width:.3g} % {measure} for {n:,}" for n, width in by_size.items())
+    if measure:
+        return ", ".join(f"± {width:,.3g} {measure} for {n:,} rows" for n, width in by_size.items())
     return ", ".join(f"± {width:,.3g} for {n:,} rows" for n, width in by_size.items())
 
 
@@ -153,9 +165,11 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expect
     if output.function == "computed":
         return Expected(output.name, output.described, epsilon, None, None)
     first = measurements[0]
-    scale = float(first.scale * first.unit_value)
+    # Of dates in days, of times in seconds: the engine counts microseconds.
+    of_one, measure = _TIMES.get(output.kind, (1.0, ""))
+    scale = float(first.scale * first.unit_value) * of_one
     by_size: dict[int, float] = {}
-    formula = measure = ""
+    formula = ""
     width: int | float | None
     if output.function == "constant":
         width = 0
@@ -163,7 +177,7 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expect
         # By `moments.mean_with_interval`: |s - m k| is at most the quantile of |X + m Y|, largest at a bound,
         # where |m| is half the range. Divided by n, to first order, it is the half-width of the mean.
         b = float(measurements[1].scale * measurements[1].unit_value)
-        half_range = float(first.grid.step * first.grid.width / 2)
+        half_range = float(first.grid.step * first.grid.width / 2) * of_one
         quantile = pair_quantile(scale, half_range * b, float(confidence))
         by_size = {n: min(quantile / n, 2 * half_range) for n in EXAMPLE_SIZES}
         width, formula = None, f"at most {quantile:.6g} / n for n rows"
@@ -186,7 +200,7 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expect
         # By `quantiles.quantile_with_interval`: the rank of the answer is off by z standard deviations at most.
         reach = quantile_rank_error(output.point, measurements, float(confidence))
         by_size = {n: min(1.0, reach / n) for n in EXAMPLE_SIZES}
-        width, formula, measure = None, f"at most {reach:.6g} / n for n rows", "of the rows"
+        width, formula, measure = None, f"at most {reach:.6g} / n for n rows", _ROWS
     else:
         width = half_width(first, confidence, whole=output.whole)
     return Expected(output.name, output.described, epsilon, scale, width, by_size, formula, measure)

@@ -116,7 +116,7 @@ def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
             numeric.append(all(isinstance(v, int | Decimal) and not isinstance(v, bool) for v in column.values))
             continue
         places = _places(column)
-        columns.append([_number(value, places) for value in column.values])
+        columns.append([_statistic(value, places) for value in column.values])
         headers.append(f"{level} % interval")
         columns.append([_ends(low, high, places) for low, high in zip(column.low, column.high, strict=True)])
         numeric += [True, True]
@@ -135,8 +135,12 @@ def _key(value: Value) -> str:
     return str(plain(value))
 
 
-def _ends(low: int | float | None, high: int | float | None, places: int) -> str:
-    return "none" if low is None or high is None else f"{_number(low, places)} … {_number(high, places)}"
+def _ends(low: Value, high: Value, places: int) -> str:
+    return "none" if low is None or high is None else f"{_statistic(low, places)} … {_statistic(high, places)}"
+
+
+def _statistic(value: Value, places: int) -> str:
+    return _key(value) if isinstance(value, datetime.date) else _number(value, places)
 
 
 def _places(column: AnswerColumn) -> int:
@@ -144,7 +148,11 @@ def _places(column: AnswerColumn) -> int:
     if column.low is None or column.high is None or all(isinstance(v, int) for v in column.values):
         return 0
     ends = zip(column.low, column.high, strict=True)
-    halves = [(high - low) / 2 for low, high in ends if low is not None and high is not None and high > low]
+    halves = [
+        (high - low) / 2
+        for low, high in ends
+        if isinstance(low, int | float) and isinstance(high, int | float) and high > low
+    ]
     if not halves:
         return 4
     return max(0, min(12, 1 - math.floor(math.log10(min(halves)))))

@@ -9,8 +9,9 @@ from fractions import Fraction
 from discreet import sensitivity
 from discreet.binding import bind_number
 from discreet.bins import MOST_BINS, MOST_BINS_OF_CHOSEN_GROUPS, MOST_CELLS, Bins, choose_bins
+from discreet.bounds import fitted
 from discreet.errors import RefusedError, UsageError
-from discreet.expressions import Expression, Field
+from discreet.expressions import Expression, Field, Operation
 from discreet.grid import Grid, choose_grid
 from discreet.plan import Measurement, Request, Unit
 from discreet.query import Aggregate, Bounds, Node, written_name
@@ -19,6 +20,9 @@ from discreet.schema import Schema
 __all__ = ["Measurements", "aggregate_name"]
 
 MOST_MEASUREMENTS = 200
+
+_SPANS = {"days_between": "day", "seconds_between": "second"}
+"""What x - y of dates, and of times, is counted in."""
 
 
 class Measurements:
@@ -109,7 +113,7 @@ class Measurements:
         function = aggregate_name(aggregate)
         if aggregate.argument is None:
             raise UsageError(function, "takes a column")
-        expression = bind_number(aggregate.argument, self.schema, function, self.aliases)
+        expression = bind_number(aggregate.argument, self.schema, function, self.aliases, or_time=True)
         bounds = self.bounds_of(aggregate, expression, alias)
         shown = expression.name if isinstance(expression, Field) else alias
         most = MOST_BINS_OF_CHOSEN_GROUPS if self.groups is None else MOST_BINS
@@ -127,7 +131,8 @@ class Measurements:
         function = aggregate_name(aggregate)
         if aggregate.argument is None:
             raise UsageError(function, "takes a column")
-        expression = bind_number(aggregate.argument, self.schema, function, self.aliases)
+        or_time = aggregate.function == "avg"
+        expression = bind_number(aggregate.argument, self.schema, function, self.aliases, or_time=or_time)
         bounds = self.bounds_of(aggregate, expression, alias)
         shown = expression.name if isinstance(expression, Field) else alias
         return expression, choose_grid(expression.type, bounds, f"{function} of {shown!r}")
@@ -139,17 +144,25 @@ class Measurements:
         names += [written_name(alias)] if aggregate.function == "quantile" else []
         names += [expression.name] if isinstance(expression, Field) else []
         declared = [self.declared[name] for name in names if name in self.declared]
-        found = self.owner.bounds(expression, aggregate.bounds or (declared[0] if declared else None))
+        asked = aggregate.bounds or (declared[0] if declared else None)
+        name = names[-1]
+        kind = expression.type.kind
+        if asked is not None:
+            unit = _SPANS.get(expression.operator, "") if isinstance(expression, Operation) else ""
+            asked = fitted(asked, kind, unit, f"bounds of {name!r}")
+        found = self.owner.bounds(expression, asked)
         if found is not None:
             return found
-        name = names[-1]
         function = aggregate_name(aggregate)
+        of, pair = "0..100", "(0, 100)"
+        if kind.is_temporal:
+            of, pair = "2020-01-01..2024-12-31", "(DATE '2020-01-01', DATE '2024-12-31')"
         raise RefusedError(
             f"{function} of {name!r}",
             "needs declared bounds: without them one person's value could be anything, and no noise would hide it",
-            hint=f"add --bounds {name}=0..100 (the range you know it has, not the data's own minimum and maximum), "
+            hint=f"add --bounds {name}={of} (the range you know it has, not the data's own minimum and maximum), "
             f"or write {function}({'x, 0.95' if function == 'PERCENTILE_CONT' else 'x'}, "
-            "contribution_bounds_per_row => (0, 100))",
+            f"contribution_bounds_per_row => {pair})",
         )
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from discreet.errors import RefusedError, UsageError
-from discreet.exact import decimal_text
 from discreet.expressions import Expression, Field, Operation, fields_in
 from discreet.query import Bounds, Scalar
 from discreet.schema import Kind
+from discreet.time_values import DAY, number_of, quantity_text
 
 __all__ = ["Declared", "DeclaredColumn"]
 
@@ -77,14 +78,14 @@ class Declared:
             UsageError: asked for are wider ones.
         """
         declared = self.columns.get(expression.name) if isinstance(expression, Field) else None
-        own = None if declared is None else declared.bounds
+        own = None if declared is None else declared.bounds or _bounds_of_dates(declared, expression)
         if declared is None or own is None or asked is None:
             return own if asked is None else asked
         if asked.lower < own.lower or asked.upper > own.upper:
             raise UsageError(
                 f"bounds of {getattr(expression, 'name', '')!r}",
-                f"must lie within the owner's, {_span(own)} ({declared.path})",
-                _span(asked),
+                f"must lie within the owner's, {_span(own, expression)} ({declared.path})",
+                _span(asked, expression),
                 "leave them out to take the owner's",
             )
         return asked
@@ -159,8 +160,18 @@ def _first(day: datetime.date, months: int) -> datetime.date:
     return datetime.date(day.year, (day.month - 1) // months * months + 1, 1)
 
 
-def _span(bounds: Bounds) -> str:
-    return f"{decimal_text(bounds.lower)}..{decimal_text(bounds.upper)}"
+def _span(bounds: Bounds, expression: Expression) -> str:
+    kind = expression.type.kind
+    return f"{quantity_text(bounds.lower, kind)}..{quantity_text(bounds.upper, kind)}"
+
+
+def _bounds_of_dates(declared: DeclaredColumn, expression: Expression) -> Bounds | None:
+    """Declared first and last days as bounds; of times, from the first midnight to the one after the last day."""
+    kind = expression.type.kind
+    if declared.dates is None or not kind.is_temporal:
+        return None
+    first, last = (Fraction(number_of(day)) for day in declared.dates)
+    return Bounds(first, last) if kind is Kind.DATE else Bounds(first * DAY, (last + 1) * DAY)
 
 
 def _listed(keys: Sequence[Scalar]) -> str:

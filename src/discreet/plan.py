@@ -22,7 +22,7 @@ from discreet.grid import Grid
 from discreet.owner import Declared
 from discreet.privacy import RELATION, PrivacyLoss
 from discreet.query import Bounds, Node, Scalar
-from discreet.schema import Registration
+from discreet.schema import Kind, Registration
 from discreet.selection import Selection
 
 __all__ = [
@@ -250,6 +250,7 @@ class PlannedOutput:
         whole: the answer is a whole number.
         constant: the value of a "constant", which no row can change.
         point: of a quantile.
+        kind: of a mean or quantile of dates or times, what its numbers stand for (`time_values`).
         parts, formula: of a "computed" output, what fills the formula's slots, and the formula.
     """
 
@@ -260,6 +261,7 @@ class PlannedOutput:
     whole: bool = False
     constant: Fraction = Fraction(0)
     point: Fraction | None = None
+    kind: Kind | None = None
     parts: tuple[PlannedOutput, ...] = ()
     formula: Formula | None = None
 
@@ -267,7 +269,7 @@ class PlannedOutput:
         """As plain JSON values. (What it is computed from, not how it is described.)"""
         formula = None if self.formula is None else canonical_formula(self.formula)
         parts = [p.canonical() for p in self.parts]
-        exact = [str(self.constant), None if self.point is None else str(self.point)]
+        exact = [str(self.constant), None if self.point is None else str(self.point), self.kind and str(self.kind)]
         return [self.name, self.function, self.sources, self.whole, *exact, parts, formula]
 
 

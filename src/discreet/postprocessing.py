@@ -9,6 +9,7 @@ one whose noise was large. Each interval is about its own group, not about the g
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -17,6 +18,8 @@ from discreet.estimators import Estimate, estimate_output
 from discreet.formulas import FormulaValue, enclose, evaluate
 from discreet.laplace.limbs import Int128Array
 from discreet.plan import Ordering, Plan, PlannedOutput
+from discreet.schema import Kind
+from discreet.time_values import time_of
 
 __all__ = ["answer_columns"]
 
@@ -73,7 +76,9 @@ class _AfterNoise:
             return AnswerColumn(output.name, output.described, tuple(self._keys[output.sources[0]]))
         if output.function != "computed":
             found = self.estimate(output, confidence)
-            return AnswerColumn(output.name, output.described, found.values, found.low, found.high)
+            values = self.values(output, confidence)
+            ends = (_as_times(found.low, output.kind, up=False), _as_times(found.high, output.kind, up=True))
+            return AnswerColumn(output.name, output.described, values, *ends)
         values = self.values(output, confidence)
         if output.formula is None or not output.formula.sort.is_number or not output.sources:
             return AnswerColumn(output.name, output.described, values)
@@ -84,7 +89,7 @@ class _AfterNoise:
         if output.function == "key":
             return tuple(self._keys[output.sources[0]])
         if output.function != "computed":
-            return self.estimate(output, confidence).values
+            return _as_times(self.estimate(output, confidence).values, output.kind)
         if output.formula is None:
             raise AssertionError
         filled: list[Sequence[FormulaValue]] = [self.values(part, confidence) for part in output.parts]
@@ -109,12 +114,22 @@ class _AfterNoise:
                 ends.append([_point(value) for value in self._keys[part.sources[0]]])
             else:
                 found = self.estimate(part, each)
+                if part.kind is not None:
+                    ends.append([None] * self._groups)  # interval arithmetic is for numbers
+                    continue
                 ends.append(list(zip(found.low, found.high, strict=True)))
         intervals = [
             None if values[i] is None else enclose(output.formula, [part[i] for part in ends])  # type: ignore[misc]
             for i in range(self._groups)
         ]
         return tuple(i and i[0] for i in intervals), tuple(i and i[1] for i in intervals)
+
+
+def _as_times(
+    numbers: tuple[int | float, ...], kind: Kind | None, *, up: bool | None = None
+) -> tuple[int | float | datetime.date, ...]:
+    """The dates or times that numbers stand for, if they do; the ends of intervals are rounded outwards."""
+    return numbers if kind is None else tuple(time_of(number, kind, up=up) for number in numbers)
 
 
 def _point(value: Value) -> tuple[Value, Value] | None:

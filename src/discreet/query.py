@@ -71,10 +71,17 @@ class Apply:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Declared, public bounds of an aggregate's whole argument: lower <= upper, exact."""
+    """Declared, public bounds of an aggregate's whole argument: lower <= upper, exact.
+
+    Attributes:
+        lower, upper: the ends.
+        written: what they were written as: "number"; "date", in days since 1970-01-01; "time" (without a zone) or
+            "instant" (with one), in microseconds since that midnight; "duration", in seconds.
+    """
 
     lower: Fraction
     upper: Fraction
+    written: str = "number"
 
 
 @dataclass(frozen=True)

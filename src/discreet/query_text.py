@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from sqlglot.dialects.duckdb import DuckDB
 
+from discreet.bounds import bounds_text
 from discreet.query import Aggregate, Apply, Bounds, Constant, Name, Node, Scalar
 
 __all__ = ["name_text", "node_text"]
@@ -31,7 +32,7 @@ _INFIX = {
     "is_distinct": "IS DISTINCT FROM",
     "at_time_zone": "AT TIME ZONE",
 }
-_AGGREGATES = {"count_distinct": "COUNT"}
+_AGGREGATES = {"count_distinct": "COUNT", "quantile": "PERCENTILE_CONT"}
 
 
 def name_text(name: str) -> str:
@@ -110,12 +111,19 @@ def _aggregate(aggregate: Aggregate) -> str:
     function = _AGGREGATES.get(aggregate.function, aggregate.function.upper())
     argument = "*" if aggregate.argument is None else node_text(aggregate.argument)
     distinct = "DISTINCT " if aggregate.function == "count_distinct" else ""
+    point = "" if aggregate.point is None else f", {_number(aggregate.point)}"
     named = "" if aggregate.bounds is None else f", contribution_bounds_per_row => {_bounds(aggregate.bounds)}"
-    return f"{function}({distinct}{argument}{named})"
+    share = "" if aggregate.share == 1 else f", share => {_number(aggregate.share)}"
+    return f"{function}({distinct}{argument}{point}{named}{share})"
 
 
 def _bounds(bounds: Bounds) -> str:
-    return f"({_number(bounds.lower)}, {_number(bounds.upper)})"
+    if bounds.written == "number":
+        return f"({_number(bounds.lower)}, {_number(bounds.upper)})"
+    if bounds.written == "duration":
+        return f"('{_number(bounds.lower)} seconds', '{_number(bounds.upper)} seconds')"
+    lower, upper = bounds_text(bounds)
+    return f"('{lower}', '{upper}')"
 
 
 def _number(value: Fraction) -> str:

@@ -13,7 +13,8 @@ from discreet.bins import Bins
 from discreet.grid import Grid
 from discreet.row_rendering import render
 from discreet.schema import Kind, Type
-from discreet.statement_parts import BIGINT, DOUBLE, HUGEINT, case, column, number, present
+from discreet.statement_parts import BIGINT, DOUBLE, HUGEINT, call, case, cast, column, engine_type, number, present
+from discreet.time_values import time_of
 
 __all__ = [
     "BIGINT",
@@ -54,16 +55,29 @@ def on_grid(x: exp.Expr, type_: Type, grid: Grid) -> exp.Expr:
     end: whatever rounding happened between, |q| <= B, on which the sensitivity rests.
     """
     wide = max(abs(grid.lowest), abs(grid.highest)) * grid.coarseness >= 2**62
-    if type_.kind is Kind.FLOAT:
+    if type_.kind.is_temporal:
+        integer: exp.Expr = _time_integer(x, type_, grid)
+    elif type_.kind is Kind.FLOAT:
         low, high = (_double(float(b)) for b in (grid.bounds.lower, grid.bounds.upper))
         factor = _double(float(1 / grid.step))
         scaled = exp.Floor(this=exp.Mul(this=_clamp(x, low, high), expression=factor))
-        integer: exp.Expr = exp.TryCast(this=scaled, to=BIGINT)
+        integer = exp.TryCast(this=scaled, to=BIGINT)
     else:
         integer = _exact_integer(x, type_, grid, HUGEINT if wide else BIGINT)
     # Of a stated type: an engine gives a constant the narrowest one, in which what follows could overflow.
     clamped = _clamp(integer, number(grid.lowest), number(grid.highest))
     return exp.Cast(this=clamped, to=BIGINT if grid.largest < 2**62 else HUGEINT)
+
+
+def _time_integer(x: exp.Expr, type_: Type, grid: Grid) -> exp.Expr:
+    """Days or microseconds since 1970-01-01 (`time_values`), clamped as a date or time: infinite ones too."""
+    ends = (time_of(bound, type_.kind) for bound in (grid.bounds.lower, grid.bounds.upper))
+    low, high = (cast(exp.Literal.string(end.isoformat()), engine_type(type_)) for end in ends)
+    clamped = _clamp(x, low, high)
+    if type_.kind is Kind.DATE:
+        day = cast(exp.Literal.string("1970-01-01"), engine_type(type_))
+        return cast(exp.paren(exp.Sub(this=exp.paren(clamped), expression=day)), BIGINT)
+    return call("epoch_us", clamped)
 
 
 def _exact_integer(x: exp.Expr, type_: Type, grid: Grid, to: exp.DataType) -> exp.Expr:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
 from sqlglot import exp
 
-from discreet.bounds import checked_bounds
+from discreet.bounds import parse_bounds
 from discreet.errors import RefusedError, UsageError
 from discreet.exact import decimal_text, parse_rational
 from discreet.query import Aggregate, Apply, Bounds, Constant, Node
@@ -256,11 +255,7 @@ def parse_share(value: object) -> Fraction:
 def _bounds(node: exp.Expr, name: str, convert: Convert) -> Bounds:
     example = f"write {name}(x, contribution_bounds_per_row => (0, 50))"
     values = [convert(e) for e in node.expressions] if isinstance(node, exp.Tuple) else []
-    numbers = [
-        Fraction(v.value)
-        for v in values
-        if isinstance(v, Constant) and isinstance(v.value, int | Decimal) and not isinstance(v.value, bool)
-    ]
-    if len(values) != 2 or len(numbers) != 2:
-        raise UsageError("contribution_bounds_per_row", "must be two numbers", hint=example)
-    return checked_bounds(numbers[0], numbers[1], "contribution_bounds_per_row")
+    ends = [v.value for v in values if isinstance(v, Constant) and v.value is not None]
+    if len(values) != 2 or len(ends) != 2:
+        raise UsageError("contribution_bounds_per_row", "must be two numbers or two dates", hint=example)
+    return parse_bounds(ends, "contribution_bounds_per_row", example)
