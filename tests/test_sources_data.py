@@ -1,4 +1,4 @@
-"""The real sets of /work/shared/data, where they are at hand, and the example log."""
+"""The real sets of the shared data, and the example log."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from discreet.schema import Registration
 from discreet.sources import attach, inspect_source, register, relation
 
 ROOT = Path(__file__).parents[1]
-DATA = next((folder / "shared" / "data" for folder in ROOT.parents if (folder / "shared" / "data").is_dir()), None)
-with_data = pytest.mark.skipif(DATA is None, reason="the shared data are not here")
 
 
 def ask(registration: Registration, query: str) -> list[tuple[Any, ...]]:
@@ -56,7 +54,6 @@ def test_the_example_log() -> None:
     assert ask(registration, "SELECT COUNT(*) FROM data WHERE YEAR({time}) = 2024") == [(6252,)]
 
 
-@with_data
 @pytest.mark.parametrize(
     ("name", "query", "expected"),
     [
@@ -84,35 +81,30 @@ def test_the_example_log() -> None:
         ),
     ],
 )
-def test_real_sets(name: str, query: str, expected: list[tuple[Any, ...]]) -> None:
-    assert DATA is not None
-    assert ask(register(DATA / name), query) == expected
+def test_real_sets(shared_data: Path, name: str, query: str, expected: list[tuple[Any, ...]]) -> None:
+    assert ask(register(shared_data / name), query) == expected
 
 
-@with_data
-def test_every_table_is_read_whole() -> None:
-    assert DATA is not None
-    rows = {row["id"]: row["rows"] for row in json.loads((DATA / "truth.json").read_text())}
+def test_every_table_is_read_whole(shared_data: Path) -> None:
+    rows = {row["id"]: row["rows"] for row in json.loads((shared_data / "truth.json").read_text())}
     for name, key in (
         ("pums_dup.csv", "pums_dup"),
         ("reviews.parquet", "reviews"),
         ("nycflights13.parquet", "flights"),
     ):
-        inspection = inspect_source(DATA / "tables" / name)
+        inspection = inspect_source(shared_data / "tables" / name)
         assert (inspection.records, inspection.bad_records) == (rows[key], 0)
 
 
 LOG = re.compile(r"(?P<ip>\S+) \S+ \S+ \[(?P<time>[^\]]+)\] \"(?P<request>.*?)\" (?P<status>\d{3}) (?P<bytes>\d+|-) .*")
 
 
-@with_data
-def test_the_apache_log_as_csv_and_as_json_lines(tmp_path: Path) -> None:
-    assert DATA is not None
+def test_the_apache_log_as_csv_and_as_json_lines(shared_data: Path, tmp_path: Path) -> None:
     import csv
     from datetime import datetime
 
     records = []
-    for line in (DATA / "logs" / "apache_access.log").read_text().splitlines():
+    for line in (shared_data / "logs" / "apache_access.log").read_text().splitlines():
         match = LOG.fullmatch(line)
         assert match is not None
         record = match.groupdict()

@@ -10,6 +10,10 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,11 +22,6 @@ from discreet.engines.duckdb_connection import connect
 from discreet.errors import SourceError, UsageError
 from discreet.schema import Registration
 from discreet.sources import attach, register_frame, relation
-
-np = pytest.importorskip("numpy")
-pd = pytest.importorskip("pandas")
-pl = pytest.importorskip("polars")
-pa = pytest.importorskip("pyarrow")
 
 
 def rows(registration: Registration, frame: object) -> list[tuple[Any, ...]]:

@@ -58,8 +58,9 @@ def test_r35c_an_empty_or_header_only_file_adds_nothing(tmp_path: Path) -> None:
 
 def test_a_registered_pattern_that_matches_nothing_any_more_has_no_rows(tmp_path: Path) -> None:
     """The last file may be one person's: its going may not turn an answer into an error."""
-    pq = pytest.importorskip("pyarrow.parquet")
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     lay(tmp_path, a_DOT_csv=A, b_DOT_jsonl='{"id":1,"x":2}\n')
     pq.write_table(pa.table({"id": [1], "x": [2]}), tmp_path / "c.parquet")
     for ending in ("csv", "jsonl", "parquet"):
@@ -161,7 +162,9 @@ def test_r38_a_key_that_is_a_column_too_is_refused_with_the_way_to_choose(tmp_pa
 
 
 def test_r38_in_parquet_files(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     for folder in ("k=01", "k=NULL", "k=__HIVE_DEFAULT_PARTITION__"):
         (tmp_path / folder).mkdir()
         pq.write_table(pa.table({"n": [len(folder)]}), tmp_path / folder / "a.parquet")
@@ -174,7 +177,8 @@ def test_r38_in_parquet_files(tmp_path: Path) -> None:
 
 
 def test_parquet_files_of_different_types(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     def two(first: object, second: object) -> Path:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
@@ -205,7 +209,9 @@ def test_parquet_files_of_different_types(tmp_path: Path) -> None:
 
 
 def test_a_parquet_file_that_later_has_other_columns_and_types(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     big = 2**60 + 1
     pq.write_table(pa.table({"x": [big], "y": ["a"], "r": [{"k": 1, "l": 2}]}), tmp_path / "a.parquet")
     registration = register(tmp_path / "*.parquet")
@@ -222,7 +228,8 @@ def test_a_parquet_file_that_later_has_other_columns_and_types(tmp_path: Path) -
 
 
 def test_zstd(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     for name, data in (("a.csv.zst", b"id,t\n1,x\n2,\xff\n3,z\n4,w\n"), ("b.jsonl.zst", b'{"id":1,"t":"x"}\n')):
         with pa.CompressedOutputStream(str(tmp_path / name), "zstd") as file:
             file.write(data)
@@ -242,7 +249,9 @@ def test_zstd(tmp_path: Path) -> None:
 
 
 def test_options_that_mean_nothing_are_refused(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
     lay(tmp_path, a_DOT_jsonl='{"a":1}\n', a_DOT_csv=A)
     for name, option in (

@@ -77,7 +77,8 @@ def test_options_are_stored_and_may_be_said_again_but_not_changed(opened: Any, t
 
 
 def test_a_frame_takes_no_option_of_reading(opened: Any) -> None:
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     with pytest.raises(UsageError, match=r"^encoding: means nothing for a data frame"):
         opened(pa.table({"a": [1]}), name="f", encoding="gbk")
 

@@ -339,7 +339,9 @@ def test_parquet_types_and_nan(tmp_path: Path) -> None:
 
 
 def test_parquet_refusals_and_bad_text(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     bytes_ = pa.array([b"ok", b"\xff\xfe", b"z"], pa.binary())
     text = pa.Array.from_buffers(pa.string(), 3, bytes_.buffers())
     pq.write_table(pa.table({"s": text, "i": [1, 2, 3]}), tmp_path / "a.parquet")
