@@ -161,6 +161,23 @@ def test_folders_and_their_keys_from_end_to_end(opened: Any, tmp_path: Path) -> 
     assert data.query(sql, epsilon=MUCH, keys=keys)["n"] == (2, 1, 1, 1)
 
 
+def test_a_registered_folder_opens_whatever_lies_in_it_now(opened: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "days"
+    folder.mkdir()
+    with pytest.raises(SourceError, match="no file matches"):
+        opened(folder)
+    (folder / "a.csv").write_text("id\n1\n")
+    opened(folder)
+    (folder / "b.parquet").write_bytes(b"")
+    assert opened(folder).query("SELECT COUNT(*) AS n FROM data", epsilon=MUCH)["n"] == (1,)
+    (folder / "b.parquet").unlink()
+    (folder / "a.csv").unlink()
+    assert opened(folder).query("SELECT COUNT(*) AS n FROM data", epsilon=MUCH)["n"] == (0,)
+    folder.rmdir()
+    with pytest.raises(SourceError, match="no such file"):
+        opened(folder)
+
+
 def test_the_command_line_says_the_same(discreet: Any, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(GBK)
     (tmp_path / "b.csv").write_text(CSV)

@@ -318,7 +318,7 @@ def _folded(unit: Sequence[str]) -> list[str]:
 
 def _located(source: Any, reading: Reading) -> Location:
     """Where the source is; takes `format` out of the options, as it is part of that."""
-    from discreet.sources import Reading, locate
+    from discreet.sources import Reading, identify
 
     for name in reading:
         if name not in Reading.__annotations__:
@@ -327,7 +327,7 @@ def _located(source: Any, reading: Reading) -> Location:
     format_ = reading.pop("format", None)
     if reading.get("log_format") is not None:
         format_ = format_ or "log"  # the name of a log tells nothing
-    return locate(source, format=format_, table=reading.get("table"))
+    return identify(source, format=format_, table=reading.get("table"))
 
 
 def _unit_texts(unit: object) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ record can make it fail or change its shape. DuckDB and the frame libraries are 
 from __future__ import annotations
 
 from discreet.sources.inspection import Inspection
-from discreet.sources.location import Location, locate
+from discreet.sources.location import Location, identify, locate
 from discreet.sources.options import Reading, read_options
 from discreet.sources.reading import attach, extended, files_of, fingerprint, is_read_in_place, relation, same_files
 from discreet.sources.registering import check_stored, describe, inspect_source, register, register_frame
@@ -23,6 +23,7 @@ __all__ = [
     "extended",
     "files_of",
     "fingerprint",
+    "identify",
     "inspect_source",
     "is_read_in_place",
     "locate",

@@ -11,7 +11,7 @@ from typing import Any
 from discreet.errors import SourceError, UsageError
 from discreet.sources.files import COMPRESSIONS, matching
 
-__all__ = ["FORMATS", "Location", "locate"]
+__all__ = ["FORMATS", "Location", "identify", "locate"]
 
 _ENDINGS = {
     ".csv": "csv",
@@ -49,6 +49,8 @@ class Location:
         endings: of the files that count, where the format was found by them; None for all.
         delimiter: what the name says about the delimiter (a tab for .tsv), or None.
         table: in a database; None if it was not said.
+        problem: why the files there are now cannot be registered (none, or several formats); a source that is
+            registered already may be opened all the same.
     """
 
     source: str
@@ -59,6 +61,7 @@ class Location:
     endings: tuple[str, ...] | None = None
     delimiter: str | None = None
     table: str | None = None
+    problem: SourceError | None = None
 
     @property
     def thing(self) -> str:
@@ -75,6 +78,19 @@ class Location:
 
 
 def locate(source: str | os.PathLike[str], *, format: str | None = None, table: str | None = None) -> Location:
+    """`identify`, for a source that is to be registered.
+
+    Raises:
+        SourceError, UsageError: as `identify`, and if the files of a folder or pattern are none, or not of one
+            known format.
+    """
+    location = identify(source, format=format, table=table)
+    if location.problem is not None:
+        raise location.problem
+    return location
+
+
+def identify(source: str | os.PathLike[str], *, format: str | None = None, table: str | None = None) -> Location:
     """Identity and format of a source. Reads the folder, never a file.
 
     Args:
@@ -156,18 +172,18 @@ def _many(text: str, root: Path, pattern: str, format: str | None, name: str) ->
         kind = _ENDINGS.get(ending)
         if kind is not None and not (packed and kind in _PACKED_INSIDE):
             found.setdefault(kind, set()).add(ending)
+    problem: SourceError | None = None
     if not paths:
-        raise SourceError("source", "no file matches", text, hint="check the pattern")
+        problem = SourceError("source", "no file matches", text, hint="check the pattern")
+    elif format is None and not found:
+        problem = _unknown(text)
+    elif format is None and len(found) > 1:
+        kinds = " and ".join(sorted(found))
+        problem = SourceError("source", f"holds {kinds} files; only one format can be read", text, hint="use a pattern")
     said = format is not None
-    if format is None:
-        if not found:
-            raise _unknown(text)
-        if len(found) > 1:
-            kinds = " and ".join(sorted(found))
-            raise SourceError("source", f"holds {kinds} files; only one format can be read", text, hint="use a pattern")
-        format = next(iter(found))
-    if format in _DATABASES:
-        raise SourceError("source", "databases are read one at a time", text)
+    format = format or next(iter(found), "csv")
+    if format in _DATABASES and problem is None:
+        problem = SourceError("source", "databases are read one at a time", text)
     # A pattern with a format says which files are meant (access.log*); a folder may hold other things too.
     endings = None if said and pattern != "**/*" else found.get(format)
     tabs = endings is not None and endings <= {".tsv", ".tab"}
@@ -179,6 +195,7 @@ def _many(text: str, root: Path, pattern: str, format: str | None, name: str) ->
         pattern=pattern,
         endings=None if endings is None else tuple(sorted(e for e, kind in _ENDINGS.items() if kind == format)),
         delimiter="\t" if tabs else None,
+        problem=problem,
     )
 
 

@@ -58,6 +58,8 @@ def inspect_source(source: Location | str | os.PathLike[str], **options: Any) ->
     settled = read_options(**options)
     if not isinstance(source, Location):
         source = locate(source, format=None if settled.log_format is None else "log", table=settled.table)
+    if source.problem is not None:
+        raise source.problem
     settled.check_format(source.format)
     with connect() as connection:
         if (
