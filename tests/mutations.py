@@ -137,8 +137,8 @@ MUTATIONS = (
     Mutation(
         "rows of unlisted keys take part in a unit's weight",
         "relational.py",
-        "self._heavy(self.kept(matched=True, values=False), limit, weight)",
-        "self._heavy(self.kept(matched=False, values=False), limit, weight)",
+        "return self._heavy(self.kept(matched=True), limit, ",
+        "return self._heavy(self.kept(matched=False), limit, ",
         NEIGHBOURS,
     ),
     Mutation(
@@ -159,8 +159,8 @@ MUTATIONS = (
     Mutation(
         "no clamp to the bounds",
         "rendering.py",
-        "return _clamp(integer, number(grid.lowest), number(grid.highest))",
-        "return integer",
+        "clamped = _clamp(integer, number(grid.lowest), number(grid.highest))",
+        "clamped = integer",
         NEIGHBOURS,
         (
             ("exp.Mul(this=_clamp(x, low, high), expression=factor)", "exp.Mul(this=x, expression=factor)"),
@@ -170,8 +170,8 @@ MUTATIONS = (
     Mutation(
         "no clamp on the grid",
         "rendering.py",
-        "return _clamp(integer, number(grid.lowest), number(grid.highest))",
-        "return integer",
+        "clamped = _clamp(integer, number(grid.lowest), number(grid.highest))",
+        "clamped = integer",
         NEIGHBOURS,
     ),
     Mutation(
