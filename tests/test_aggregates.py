@@ -110,3 +110,35 @@ def test_bad_shares_are_refused_before_anything_is_charged(visits: Open, written
 def test_calls_with_what_is_not_known_are_refused(visits: Open, call: str) -> None:
     with pytest.raises((UsageError, RefusedError)):
         visits().plan(f"SELECT {call} AS s FROM data", epsilon=1, bounds={"x": (0, 1)})
+
+
+def test_filter_is_a_condition_inside_and_keeps_the_columns_bounds(visits: Open) -> None:
+    calls = (
+        "COUNT(*) FILTER (WHERE x > 1) AS n, SUM(x) FILTER (WHERE x > 1) AS s, COUNTIF(ok) FILTER (WHERE x < 4) AS k"
+    )
+    calls += ", AVG(CASE WHEN ok THEN x END) AS a, MEDIAN(x) FILTER (WHERE ok) AS m"
+    calls += ", COUNT(DISTINCT x) FILTER (WHERE ok) AS d"
+    answer = visits().query(f"SELECT {calls} FROM data", epsilon=HUGE, bounds={"x": (0, 10)})
+    row = answer.to_dicts()[0]
+    assert (row["n"], row["s"], row["k"], row["m"], row["d"]) == (4, 19, 1, 2.5, 2)
+    assert row["a"] == pytest.approx(2.5)
+
+
+def test_r20_histograms_lose_no_row(visits: Open) -> None:
+    """Bins hold their lower edge, the last its upper edge too; what lies beyond counts in the outer bins, or is asked
+    for by itself. Edges must increase."""
+    data = visits({"n": [0, 5, 10, -1, 11]}, row_level=True)
+    answer = data.query("SELECT BIN(n, 0, 10, 2) AS bin, COUNT(*) AS n FROM data GROUP BY bin", epsilon=HUGE)
+    assert dict(zip(answer["bin"], answer["n"], strict=True)) == {0: 2, 5: 3, None: 0}
+    calls = "COUNTIF(n < 0) AS under, COUNTIF(n >= 0 AND n < 5) AS a, COUNTIF(n BETWEEN 5 AND 10) AS b"
+    calls += ", COUNTIF(n > 10) AS over"
+    assert data.query(f"SELECT {calls} FROM data", epsilon=HUGE).to_dicts()[0] | {} == {
+        **{
+            f"{name}{end}": count
+            for name, count in zip(("under", "a", "b", "over"), (1, 1, 2, 1), strict=True)
+            for end in ("", "_low", "_high")
+        }
+    }
+    for edges in ("10, 0, 2", "0, 0, 2", "0, 10, 0"):
+        with pytest.raises(UsageError):
+            data.plan(f"SELECT BIN(n, {edges}) AS bin, COUNT(*) AS n FROM data GROUP BY bin", epsilon=1)

@@ -7,14 +7,14 @@ import json
 from fractions import Fraction
 
 from discreet import sensitivity
-from discreet.binding import bind_number
+from discreet.binding import bind, bind_number
 from discreet.bins import MOST_BINS, MOST_BINS_OF_CHOSEN_GROUPS, MOST_CELLS, Bins, choose_bins
 from discreet.bounds import fitted
 from discreet.errors import RefusedError, UsageError
 from discreet.expressions import Expression, Field, Operation
 from discreet.grid import Grid, choose_grid
 from discreet.plan import Measurement, Request, Unit
-from discreet.query import Aggregate, Bounds, Node, written_name
+from discreet.query import Aggregate, Apply, Bounds, Constant, Node, written_name
 from discreet.schema import Schema
 
 __all__ = ["Measurements", "aggregate_name"]
@@ -140,7 +140,10 @@ class Measurements:
     def bounds_of(self, aggregate: Aggregate, expression: Expression, alias: str) -> Bounds:
         """Declared bounds: beside the aggregate, else for the alias, else for the column, else the owner's."""
         self.owner.check_allowed(expression)
-        names = [alias, *(name for name, node in self.derived if node == aggregate.argument)]
+        argument = _unfiltered(aggregate.argument)
+        if argument is not None and argument != aggregate.argument:
+            expression = bind(argument, self.schema, self.aliases)
+        names = [alias, *(name for name, node in self.derived if node == argument)]
         names += [written_name(alias)] if aggregate.function == "quantile" else []
         names += [expression.name] if isinstance(expression, Field) else []
         declared = [self.declared[name] for name in names if name in self.declared]
@@ -164,6 +167,15 @@ class Measurements:
             f"or write {function}({'x, 0.95' if function == 'PERCENTILE_CONT' else 'x'}, "
             f"contribution_bounds_per_row => {pair})",
         )
+
+
+def _unfiltered(argument: Node | None) -> Node | None:
+    """x of CASE WHEN c THEN x END, which is also what FILTER makes: the bounds of x are its bounds."""
+    match argument:
+        case Apply("case", (_, inner, Constant(None))):
+            return inner
+        case _:
+            return argument
 
 
 def aggregate_name(aggregate: Aggregate) -> str:
