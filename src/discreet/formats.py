@@ -115,10 +115,10 @@ def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
             columns.append([_key(value) for value in column.values])
             numeric.append(all(isinstance(v, int | Decimal) and not isinstance(v, bool) for v in column.values))
             continue
-        places = _places(column)
-        columns.append([_statistic(value, places) for value in column.values])
+        places, shown = _places(column), _precision(column)
+        columns.append([_statistic(value, places, shown) for value in column.values])
         headers.append(f"{level} % interval")
-        columns.append([_ends(low, high, places) for low, high in zip(column.low, column.high, strict=True)])
+        columns.append([_ends(low, high, places, shown) for low, high in zip(column.low, column.high, strict=True)])
         numeric += [True, True]
     return headers, [list(row) for row in zip(*columns, strict=True)], numeric
 
@@ -135,12 +135,28 @@ def _key(value: Value) -> str:
     return str(plain(value))
 
 
-def _ends(low: Value, high: Value, places: int) -> str:
-    return "none" if low is None or high is None else f"{_statistic(low, places)} … {_statistic(high, places)}"
+def _ends(low: Value, high: Value, places: int, precision: str) -> str:
+    if low is None or high is None:
+        return "none"
+    return f"{_statistic(low, places, precision)} … {_statistic(high, places, precision)}"
 
 
-def _statistic(value: Value, places: int) -> str:
+def _statistic(value: Value, places: int, precision: str) -> str:
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ", timespec=precision)
     return _key(value) if isinstance(value, datetime.date) else _number(value, places)
+
+
+def _precision(column: AnswerColumn) -> str:
+    """How exactly times are shown: to what the noise justifies."""
+    ends = zip(column.low or (), column.high or (), strict=True)
+    widths = [
+        high - low for low, high in ends if isinstance(low, datetime.datetime) and isinstance(high, datetime.datetime)
+    ]
+    narrowest = min(widths, default=datetime.timedelta(0))
+    if narrowest >= datetime.timedelta(minutes=20):
+        return "minutes"
+    return "seconds" if narrowest >= datetime.timedelta(seconds=20) else "microseconds"
 
 
 def _places(column: AnswerColumn) -> int:
