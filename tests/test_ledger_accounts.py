@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from discreet.errors import BudgetError, LedgerError, UsageError
 from discreet.ledger import Balance, Caps, Kind, Ledger, Share, Window, chain
-from discreet.ledger.accounting import Standing, charged, counted, fits, renewed, window_at
+from discreet.ledger.accounting import Standing, Weight, charged, counted, fits, renewed, window_at
 from discreet.ledger.records import Budget
 from discreet.privacy import RELATION, PrivacyLoss
 
@@ -245,12 +245,12 @@ def test_what_fits_is_decided_from_the_standing_alone() -> None:
     budget = Budget(loss(1), "u", RELATION)
     standing = Standing()
     for _ in range(10):
-        standing = charged(standing, loss("0.1"))
+        standing = charged(standing, loss("0.1"), Weight())
         assert fits(budget, standing)
     assert counted(budget, standing) == loss(1)
-    assert not fits(budget, charged(standing, loss(Fraction(1, 10**12))))
-    assert not fits(budget, charged(Standing(), loss("0.1", "1e-30")))
-    in_may = charged(Standing(window="2024-05"), loss(1))
+    assert not fits(budget, charged(standing, loss(Fraction(1, 10**12)), Weight()))
+    assert not fits(budget, charged(Standing(), loss("0.1", "1e-30"), Weight()))
+    in_may = charged(Standing(window="2024-05"), loss(1), Weight())
     assert renewed(in_may, "2024-04") == in_may
     june = renewed(in_may, "2024-06")
     assert (june.spent, june.in_window, june.queries) == (loss(1), loss(0), 1)

@@ -20,7 +20,7 @@ from discreet.expressions import Expression, Field, Operation, canonical, fields
 from discreet.formulas import Formula, canonical_formula
 from discreet.grid import Grid
 from discreet.owner import Declared
-from discreet.privacy import RELATION, PrivacyLoss
+from discreet.privacy import RELATION, LaplaceVector, PrivacyLoss
 from discreet.query import Bounds, Node, Scalar
 from discreet.schema import Kind, Registration
 from discreet.selection import Selection
@@ -335,6 +335,16 @@ class Plan:
             for place, column in enumerate(keys.columns):
                 found[column] = tuple(row[place] for row in keys.rows for _ in range(inner)) * outer
         return tuple(found[column] for column in range(len(self.keys)))
+
+    def vectors(self) -> tuple[LaplaceVector, ...]:
+        """All that the answer is computed from: vectors with Laplace noise, whose epsilons add up to the query's.
+
+        Where groups are chosen, that holds but for an event whose probability is the query's delta; see `selection`.
+        """
+        found = [LaplaceVector(m.sensitivity, m.epsilon) for m in self.measurements if m.sensitivity]
+        if self.selection is not None:
+            found.append(LaplaceVector(self.selection.limit, self.selection.epsilon))
+        return tuple(found)
 
     @cached_property
     def digest(self) -> str:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from discreet.errors import UsageError
 from discreet.exact import parse_delta, parse_epsilon
 
-__all__ = ["RELATION", "PrivacyLoss", "parse_budget", "split"]
+__all__ = ["RELATION", "LaplaceVector", "PrivacyLoss", "parse_budget", "split"]
 
 RELATION = "add or remove all rows of one privacy unit"
 """The one neighbouring relation in force. It is stored with every budget and printed with every answer."""
@@ -36,6 +36,22 @@ class PrivacyLoss:
     def covers(self, other: PrivacyLoss) -> bool:
         """Whether this budget is enough for `other`."""
         return other.epsilon <= self.epsilon and other.delta <= self.delta
+
+
+@dataclass(frozen=True)
+class LaplaceVector:
+    """One vector of integers that meets independent discrete Laplace noise of scale sensitivity / epsilon.
+
+    A release that is nothing but such vectors, and what is computed from them, loses less than its epsilon alone
+    tells; tighter accounting makes use of it.
+
+    Attributes:
+        sensitivity: the L1 distance between neighbours is at most this; in steps of the noise, at least 1.
+        epsilon: its share, above 0.
+    """
+
+    sensitivity: int
+    epsilon: Fraction
 
 
 def parse_budget(value: object) -> PrivacyLoss:

@@ -80,6 +80,7 @@ def release(
         query=plan.text,
         digest=plan.digest,
         limits=plan.limits(),
+        vectors=plan.vectors(),
         analyst=charge.analyst,
         version=charge.version,
         caps=charge.caps,

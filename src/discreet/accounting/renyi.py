@@ -9,13 +9,15 @@ that is not so: which order is the good one would depend on the answers.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 from discreet.laplace.bounds import Bounds, Directed
+from discreet.privacy import LaplaceVector
 
-__all__ = ["STEP", "best_order", "converted", "laplace_divergence"]
+__all__ = ["STEP", "best_order", "converted", "divergence", "laplace_divergence"]
 
 STEP = Fraction(1, 10**18)
 """Divergences are rounded up to multiples of this, so that their sums stay short."""
@@ -66,6 +68,11 @@ def laplace_divergence(order: Fraction, sensitivity: int, epsilon: Fraction) -> 
     # ln(A + B falling) as a difference of two logarithms.
     mixed = _AT.subtract(_AT.ln(_AT.add(upper, _AT.times(lower, falling))), _AT.ln(_AT.add(upper, lower)))
     return _rounded_up(min(epsilon, epsilon + Fraction(mixed.high) / less_one))
+
+
+def divergence(order: Fraction, vectors: Iterable[LaplaceVector]) -> Fraction:
+    """The same for independent vectors that are released together: the sum (Mironov 2017, proposition 1)."""
+    return sum((laplace_divergence(order, v.sensitivity, v.epsilon) for v in vectors), Fraction(0))
 
 
 @lru_cache(maxsize=1024)

@@ -12,9 +12,22 @@ is noticed only with a head hash kept elsewhere (`Ledger.verify`).
 from __future__ import annotations
 
 from discreet.ledger.book import Ledger, default_path
-from discreet.ledger.records import Balance, Budget, Caps, Entry, Failure, Kind, Share, State, Window
+from discreet.ledger.records import (
+    Accounting,
+    Balance,
+    Budget,
+    Caps,
+    Entry,
+    Failure,
+    Kind,
+    Method,
+    Share,
+    State,
+    Window,
+)
 
 __all__ = [
+    "Accounting",
     "Balance",
     "Budget",
     "Caps",
@@ -22,6 +35,7 @@ __all__ = [
     "Failure",
     "Kind",
     "Ledger",
+    "Method",
     "Share",
     "State",
     "Window",

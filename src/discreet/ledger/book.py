@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -17,11 +17,39 @@ from typing import Any, Self
 from discreet.errors import BudgetError, LedgerError, SourceError, UsageError
 from discreet.exact import decimal_text, parse_delta, parse_epsilon
 from discreet.ledger import chain
-from discreet.ledger.accounting import NOTHING, Standing, charged, counted, fits, renewed, standing_of, window_at
+from discreet.ledger.accounting import (
+    NOTHING,
+    Standing,
+    Weighable,
+    accounting_for,
+    charged,
+    counted,
+    fits,
+    how_many,
+    renewed,
+    standing_of,
+    vectors_of,
+    vectors_text,
+    weight,
+    weight_so_far,
+    window_at,
+)
 from discreet.ledger.chain import ACCOUNT, Row, amount
-from discreet.ledger.records import Balance, Budget, Caps, Entry, Failure, Kind, Share, State, Window
+from discreet.ledger.records import (
+    Accounting,
+    Balance,
+    Budget,
+    Caps,
+    Entry,
+    Failure,
+    Kind,
+    Method,
+    Share,
+    State,
+    Window,
+)
 from discreet.ledger.store import Store
-from discreet.privacy import RELATION, PrivacyLoss
+from discreet.privacy import RELATION, LaplaceVector, PrivacyLoss
 from discreet.schema import Registration
 
 __all__ = ["Ledger", "default_path"]
@@ -179,7 +207,7 @@ class Ledger:
         with self._store.writing() as connection:
             account = _account(connection, account)
             old = _budget(connection, account)
-            if old == new:
+            if old is not None and dataclasses.replace(old, accounting=Accounting()) == new:
                 return
             if old is not None:
                 _same_promise(account, old, new.unit, new.relation)
@@ -198,7 +226,7 @@ class Ledger:
 
     def raise_budget(self, account: str, total: PrivacyLoss) -> None:
         """Raise what an account may spend in all: the owner's act, itself an entry. The total in force again
-        changes nothing.
+        changes nothing. What a tighter accounting made of the debits so far is reckoned anew for the new total.
 
         Raises:
             UsageError: if no budget is in force, or `total` is lower in epsilon or delta.
@@ -213,6 +241,79 @@ class Ledger:
                 raise UsageError(f"budget of {account}", f"is {_show(old.total)} and can only be raised", _show(total))
             if total != old.total:
                 self._append(connection, Kind.RAISE, account, _amount(total))
+                if old.accounting.method is Method.RENYI:
+                    accounting = accounting_for(Method.RENYI, total, old.accounting.selections, None)
+                    self._reckon(connection, account, dataclasses.replace(old, total=total, accounting=accounting))
+
+    def set_accounting(
+        self,
+        account: str,
+        method: Method,
+        *,
+        delta_for_groups: Fraction = Fraction(0),
+        epsilon_per_query: Fraction | None = None,
+    ) -> None:
+        """Set how the losses of an account are added up from now on, those so far included: the owner's act, itself
+        an entry. What is in force again changes nothing.
+
+        Args:
+            account: a source, or the name of a budget that sources share.
+            method: one of `Method`.
+            delta_for_groups: RENYI, PLD: the part of the budget's delta that queries with a delta of their own may
+                use up. What is left of it is the price of the tighter accounting.
+            epsilon_per_query: PLD: what every query costs from now on, no more and no less.
+
+        Raises:
+            UsageError: if no budget is in force, it has no delta, `delta_for_groups` is not below it or less than
+                what is spent of it, or the method and `epsilon_per_query` do not go together.
+            BudgetError: if by the new accounting more would be spent than the total.
+        """
+        account, method = _text("source", account), Method(method)
+        if (epsilon_per_query is None) is (method is Method.PLD):
+            raise UsageError("epsilon_per_query", "belongs to accounting 'pld', which needs it", epsilon_per_query)
+        epsilon = None if epsilon_per_query is None else parse_epsilon(epsilon_per_query, name="epsilon_per_query")
+        selections = parse_delta(delta_for_groups, name="delta_for_groups")
+        with self._store.writing() as connection:
+            account = _account(connection, account)
+            budget = _budget(connection, account)
+            if budget is None:
+                raise UsageError(f"budget of {account}", "is not set yet", hint="set it with --budget")
+            if method is Method.BASIC:
+                selections = Fraction(0)
+            elif selections >= budget.total.delta:
+                raise UsageError(
+                    f"accounting of {account}",
+                    f"by {method!s} needs a delta: the budget's is {decimal_text(budget.total.delta, digits=30)}, and "
+                    f"{decimal_text(selections, digits=30)} of it is for groups",
+                    hint="raise the budget's delta (1e-6 is usual), or keep accounting 'basic'",
+                )
+            accounting = accounting_for(method, budget.total, selections, epsilon)
+            if accounting != budget.accounting:
+                self._reckon(connection, account, dataclasses.replace(budget, accounting=accounting))
+
+    def _reckon(self, connection: Connection, account: str, budget: Budget) -> None:
+        """Put a budget's accounting in force: its state is reckoned from all debits of the window. O(their number)."""
+        now, accounting = self._now(), budget.accounting
+        standing = renewed(_standing(connection, account), self._window(budget, now))
+        so_far = weight_so_far(accounting, _debits_in_window(connection, account, standing.window))
+        after = dataclasses.replace(standing, divergence=so_far.divergence, equal=so_far.equal)
+        spent = counted(budget, after)
+        if not fits(budget, after):
+            raise BudgetError(
+                f"accounting of {account}",
+                f"by {accounting.method!s} would leave {_show(spent, True)} spent of {_show(budget.total, True)}",
+                hint="raise the budget first, or leave more of its delta for groups",
+            )
+        said: dict[str, str] = {
+            "accounting": str(accounting.method),
+            "delta_for_groups": str(accounting.selections),
+        }
+        if accounting.order is not None:
+            said["order"] = str(accounting.order)
+        if accounting.epsilon is not None:
+            said["epsilon_per_query"] = decimal_text(accounting.epsilon)
+        fields = {"content": _json("accounting", said)}
+        self._append(connection, Kind.ACCOUNTING, account, fields, standing=after, time=now)
 
     def join(self, source: str, account: str, *, dataset: str = "") -> None:
         """Let a source charge an account that it may share with others: the owner's act, once, for good. What the
@@ -247,12 +348,14 @@ class Ledger:
             if own is not None:
                 _same_promise(account, budget, own.unit, own.relation)
             brought = _standing(connection, source)
-            standing = renewed(_standing(connection, account), self._window(budget))
-            after = charged(standing, brought.spent, queries=brought.queries)
+            now = self._now()
+            standing = renewed(_standing(connection, account), self._window(budget, now))
+            added = weight_so_far(budget.accounting, _debits_of_its_own(connection, source))
+            after = charged(standing, brought.spent, added, queries=brought.queries)
             if not fits(budget, after):
                 raise _too_little(account, budget, standing, brought.spent)
             fields = {"account": account, **_amount(brought.spent), **more}
-            self._append(connection, Kind.JOIN, source, fields, standing=after)
+            self._append(connection, Kind.JOIN, source, fields, standing=after, time=now)
 
     def governed(self, source: str) -> str | None:
         """What the owner's policy calls a source that is asked through one only; None for others."""
@@ -273,6 +376,7 @@ class Ledger:
         query: str,
         digest: str,
         limits: Mapping[str, Any],
+        vectors: Sequence[LaplaceVector] | None = None,
         analyst: str = "",
         relation: str = RELATION,
         version: int | None = None,
@@ -286,6 +390,7 @@ class Ledger:
             query: in its canonical form.
             digest: of the plan: the same question has the same digest.
             limits: what bounds the sensitivity, as plain JSON values.
+            vectors: all that the answer is computed from; None where that is more than noisy vectors.
             version: of the registration that the plan was made from; None: the newest.
             caps: what the owner's policy allows this query and this analyst.
 
@@ -298,6 +403,8 @@ class Ledger:
             SourceError: if the source was registered anew since `version`.
         """
         source, loss = _text("source", source), _loss(loss)
+        if vectors is not None and sum((v.epsilon for v in vectors), Fraction(0)) > loss.epsilon:
+            raise UsageError("vectors", "must not cost more than the query", decimal_text(loss.epsilon))
         fields = {
             "analyst": _text("analyst", analyst),
             "query": _text("query", query),
@@ -305,6 +412,7 @@ class Ledger:
             "unit": _text("unit", unit),
             "relation": _text("relation", relation),
             "content": _json("limits", dict(limits)),
+            "vectors": vectors_text(vectors),
         }
         with self._store.writing() as connection:
             account = _account(connection, source)
@@ -321,7 +429,8 @@ class Ledger:
                 raise SourceError(source, "was registered anew while the query was planned", hint="ask again")
             now = self._now()
             standing = renewed(_standing(connection, account, analyst), self._window(budget, now))
-            after = charged(standing, loss)
+            after = charged(standing, loss, weight(budget.accounting, loss, vectors))
+            _check_epsilon(account, budget.accounting, loss)
             _check_caps(account, caps, loss, standing, after, analyst)
             if not fits(budget, after):
                 raise _too_little(account, budget, standing, loss)
@@ -391,8 +500,36 @@ class Ledger:
             return None
         standing = renewed(standing, self._window(budget))
         spent = counted(budget, standing)
-        in_all = None if budget.window is Window.NEVER else standing.spent
-        return Balance(budget.total, spent, _minus(budget.total, spent), standing.queries, standing.window, in_all)
+        return Balance(
+            total=budget.total,
+            spent=spent,
+            left=_minus(budget.total, spent),
+            queries=standing.queries,
+            window=standing.window,
+            in_all=None if budget.window is Window.NEVER else standing.spent,
+            basic=None if budget.accounting.method is Method.BASIC else standing.in_window,
+        )
+
+    def how_many_more(
+        self, source: str, loss: PrivacyLoss, vectors: Sequence[LaplaceVector] | None = None
+    ) -> int | None:
+        """About how many more queries like this one the account of a source takes; None while it has no budget. (About:
+        others may ask too, and the owner may limit an analyst. A million stands for all that is more.)
+
+        Args:
+            loss, vectors: as for `debit`.
+        """
+        loss = _loss(loss)
+        with self._store.reading() as connection:
+            account = _account(connection, source)
+            budget = _budget(connection, account)
+            standing = _standing(connection, account)
+        if budget is None:
+            return None
+        if budget.accounting.epsilon not in (None, loss.epsilon):
+            return 0
+        standing = renewed(standing, self._window(budget))
+        return how_many(budget, standing, loss, weight(budget.accounting, loss, vectors))
 
     def shares(self, source: str) -> tuple[Share, ...]:
         """What each analyst spent of a source's account in each window: oldest window first, then by name."""
@@ -479,6 +616,10 @@ class Ledger:
             row["window"] = standing.window
             row["window_epsilon"] = decimal_text(standing.in_window.epsilon)
             row["window_delta"] = str(standing.in_window.delta)
+        if standing.divergence:
+            row["divergence"] = decimal_text(standing.divergence, digits=18)
+        if standing.equal:
+            row["equal_queries"] = standing.equal
         return chain.append(connection, row)
 
     def _record(self, entry: int, kind: Kind, content: str) -> None:
@@ -516,7 +657,25 @@ def _budget(connection: Connection, account: str) -> Budget | None:
     if newest is None:
         return None
     first = next(chain.rows(connection, "e.source = ? AND e.kind IN ('budget', 'raise')", account))
-    return dataclasses.replace(chain.budget_of(first), total=amount(newest))
+    set_last = chain.newest(connection, "e.source = ? AND e.kind = 'accounting'", account)
+    accounting = Accounting() if set_last is None else chain.accounting_of(set_last)
+    return dataclasses.replace(chain.budget_of(first), total=amount(newest), accounting=accounting)
+
+
+def _debits_in_window(connection: Connection, account: str, window: str) -> Iterator[Weighable]:
+    """All that counts in an account's window: its debits, and those that sources brought along when they joined."""
+    debits = f"{ACCOUNT} = ? AND coalesce(e.\"window\", '') = ? AND e.kind = 'debit'"
+    for row in chain.rows(connection, debits, account, window):
+        yield amount(row), vectors_of(row["vectors"]), 1
+    joined = "e.account = ? AND coalesce(e.\"window\", '') = ? AND e.kind = 'join'"
+    for row in chain.rows(connection, joined, account, window):
+        yield from _debits_of_its_own(connection, row["source"])
+
+
+def _debits_of_its_own(connection: Connection, source: str) -> Iterator[Weighable]:
+    """The debits of a source before it joined another account."""
+    for row in chain.rows(connection, "e.source = ? AND e.account IS NULL AND e.kind = 'debit'", source):
+        yield amount(row), vectors_of(row["vectors"]), 1
 
 
 def _standing(connection: Connection, account: str, analyst: str | None = None) -> Standing:
@@ -529,6 +688,22 @@ def _standing(connection: Connection, account: str, analyst: str | None = None) 
     if debit is None:
         return standing
     return dataclasses.replace(standing, by_analyst=renewed(standing_of(debit), standing.window).by_analyst)
+
+
+def _check_epsilon(account: str, accounting: Accounting, loss: PrivacyLoss) -> None:
+    """What PLD accounting rests on: every query costs what was fixed beforehand.
+
+    Raises:
+        BudgetError: naming it. Nothing was charged.
+    """
+    if accounting.epsilon not in (None, loss.epsilon):
+        fixed = decimal_text(accounting.epsilon)
+        raise BudgetError(
+            "epsilon of one query",
+            f"is {fixed}, no more and no less, by the accounting of {account} (pld). Nothing was charged",
+            decimal_text(loss.epsilon),
+            f"ask with epsilon {fixed}",
+        )
 
 
 def _check_caps(account: str, caps: Caps, loss: PrivacyLoss, standing: Standing, after: Standing, analyst: str) -> None:
@@ -574,7 +749,7 @@ def _entry(row: Row, outcome: Row | None) -> Entry:
         digest=row["digest"] or "",
         unit=row["unit"] or "",
         relation=row["relation"] or "",
-        limits=json.loads(row["content"]) if debit else {},
+        limits=json.loads(row["content"]) if debit or kind is Kind.ACCOUNTING else {},
         state=state,
         answer=json.loads(outcome["content"]) if outcome and state is State.RELEASED else None,
         reason=json.loads(outcome["content"]) if outcome and state is State.FAILED else "",

@@ -11,14 +11,26 @@ import dataclasses
 import hashlib
 import json
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from discreet.ledger.accounting import NOTHING, Standing, charged, fits, renewed, standing_of, window_at
-from discreet.ledger.records import Budget, Window
+from discreet.ledger.accounting import (
+    NOTHING,
+    Standing,
+    Weighable,
+    charged,
+    fits,
+    renewed,
+    standing_of,
+    vectors_of,
+    weight,
+    weight_so_far,
+    window_at,
+)
+from discreet.ledger.records import Accounting, Budget, Method, Window
 from discreet.privacy import PrivacyLoss
 
 __all__ = [
@@ -29,6 +41,7 @@ __all__ = [
     "Check",
     "Damage",
     "Row",
+    "accounting_of",
     "amount",
     "append",
     "budget_of",
@@ -71,6 +84,9 @@ _COLUMNS = (
     "window_delta",
     "analyst_epsilon",  # debit: what its analyst had spent in the window, this entry included
     "analyst_delta",
+    "vectors",  # debit: the noisy vectors that the answer is computed from, JSON; NULL: not known
+    "divergence",  # running state of the account's accounting, this entry included
+    "equal_queries",
 )
 
 ACCOUNT = "coalesce(e.account, e.source)"
@@ -122,6 +138,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX by_account ON entries (coalesce(account, source), number)",
         "CREATE INDEX by_analyst ON entries (coalesce(account, source), analyst, number) WHERE kind = 'debit'",
         "CREATE INDEX joins ON entries (source, number) WHERE kind = 'join'",
+    ),
+    (
+        "ALTER TABLE entries ADD COLUMN vectors TEXT",
+        "ALTER TABLE entries ADD COLUMN divergence TEXT",
+        "ALTER TABLE entries ADD COLUMN equal_queries INTEGER",
+        "CREATE INDEX accountings ON entries (source, number) WHERE kind = 'accounting'",
     ),
 )
 """What makes a ledger of version n one of version n + 1; the first makes an empty file a ledger of version 1.
@@ -223,6 +245,8 @@ class Check:
         self._accounts: dict[str, str] = {}
         self._standing: defaultdict[str, Standing] = defaultdict(Standing)
         self._shares: defaultdict[tuple[str, str], Standing] = defaultdict(Standing)
+        self._debits: defaultdict[str, Counter[_Debit]] = defaultdict(Counter)  # of each account, in all
+        self._in_window: defaultdict[str, Counter[_Debit]] = defaultdict(Counter)  # and in its window
 
     def file(self, connection: sqlite3.Connection) -> None:
         """Check what stands around the entries: the file's pages, the table, its indexes and triggers.
@@ -269,27 +293,61 @@ class Check:
                 self._budgets[account] = budget_of(row)
             case "raise" if account in self._budgets:
                 self._budgets[account] = dataclasses.replace(self._budgets[account], total=amount(row))
+            case "accounting":
+                standing = self._reckoned(row, account)
             case "debit":
-                standing = self._charged(row, account, queries=1)
+                debit = row["epsilon"], row["delta"], row["vectors"]
+                standing = self._charged(row, account, Counter({debit: 1}))
                 self._check_share(row, account)
             case "join" if account != source:
-                standing = self._charged(row, account, queries=self._standing[source].queries)
                 if amount(row) != self._standing[source].spent:
                     raise Damage(f"entry {self._count} leaves behind what its source had spent")
+                standing = self._charged(row, account, self._debits[source])
         if dataclasses.replace(standing_of(row), by_analyst=NOTHING) != standing:
             raise Damage(f"entry {self._count} does not add up with those before it")
         self._standing[account] = standing
         self.newest = row["hash"]
         self._found = self._found or self.newest == self._head
 
-    def _charged(self, row: Row, account: str, *, queries: int) -> Standing:
+    def _charged(self, row: Row, account: str, debits: Counter[_Debit]) -> Standing:
+        """The account's standing after a debit, or after those that a source brings along."""
         budget = self._budgets.get(account)
         if budget is None:
             raise Damage(f"entry {self._count} spends more than its budget")
-        standing = renewed(self._standing[account], _window(budget, row))
-        standing = dataclasses.replace(charged(standing, amount(row), queries=queries), by_analyst=NOTHING)
+        standing = self._renewed(row, account, budget)
+        accounting = budget.accounting
+        if row["kind"] == "join":
+            added = weight_so_far(accounting, _weighable(debits))
+        else:
+            added = weight(accounting, amount(row), vectors_of(row["vectors"]))
+            if accounting.epsilon not in (None, amount(row).epsilon):
+                raise Damage(f"entry {self._count} costs another epsilon than its account allows")
+        standing = charged(standing, amount(row), added, queries=debits.total())
+        standing = dataclasses.replace(standing, by_analyst=NOTHING)
         if not fits(budget, standing):
             raise Damage(f"entry {self._count} spends more than its budget")
+        self._debits[account] += debits
+        self._in_window[account] += debits
+        return standing
+
+    def _reckoned(self, row: Row, account: str) -> Standing:
+        """The account's standing once another accounting is in force."""
+        budget = self._budgets.get(account)
+        if budget is None:
+            raise Damage(f"entry {self._count} is about a budget that is not set")
+        budget = self._budgets[account] = dataclasses.replace(budget, accounting=accounting_of(row))
+        standing = self._renewed(row, account, budget)
+        added = weight_so_far(budget.accounting, _weighable(self._in_window[account]))
+        standing = dataclasses.replace(standing, divergence=added.divergence, equal=added.equal)
+        if not fits(budget, standing):
+            raise Damage(f"entry {self._count} leaves more spent than its budget")
+        return standing
+
+    def _renewed(self, row: Row, account: str, budget: Budget) -> Standing:
+        before = self._standing[account]
+        standing = renewed(before, _window(budget, row))
+        if standing is not before:
+            self._in_window[account].clear()
         return standing
 
     def _check_share(self, row: Row, account: str) -> None:
@@ -300,6 +358,26 @@ class Check:
             if found.by_analyst != before.by_analyst + amount(row):
                 raise Damage(f"entry {self._count} does not add up with those of its analyst")
         self._shares[who] = found
+
+
+_Debit: TypeAlias = tuple[str, str, str | None]  # epsilon, delta and vectors, as stored
+
+
+def _weighable(debits: Counter[_Debit]) -> Iterator[Weighable]:
+    for (epsilon, delta, vectors), count in debits.items():
+        yield PrivacyLoss(Fraction(epsilon), Fraction(delta)), vectors_of(vectors), count
+
+
+def accounting_of(row: Row) -> Accounting:
+    """What an "accounting" entry puts in force."""
+    said = json.loads(row["content"])
+    order, epsilon = said.get("order"), said.get("epsilon_per_query")
+    return Accounting(
+        Method(said["accounting"]),
+        Fraction(said["delta_for_groups"]),
+        order=None if order is None else Fraction(order),
+        epsilon=None if epsilon is None else Fraction(epsilon),
+    )
 
 
 def budget_of(row: Row) -> Budget:

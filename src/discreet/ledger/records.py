@@ -12,7 +12,19 @@ from discreet.errors import BudgetError
 from discreet.exact import decimal_text
 from discreet.privacy import PrivacyLoss
 
-__all__ = ["Balance", "Budget", "Caps", "Entry", "Failure", "Kind", "Share", "State", "Window"]
+__all__ = [
+    "Accounting",
+    "Balance",
+    "Budget",
+    "Caps",
+    "Entry",
+    "Failure",
+    "Kind",
+    "Method",
+    "Share",
+    "State",
+    "Window",
+]
 
 
 class Kind(StrEnum):
@@ -22,6 +34,7 @@ class Kind(StrEnum):
     BUDGET = "budget"  # the total of an account, its privacy unit and relation: once
     RAISE = "raise"  # a higher total: the owner's act
     JOIN = "join"  # by whose policy, and to which account, a source is asked from now on; what it had spent before
+    ACCOUNTING = "accounting"  # how an account's losses are added up from now on: the owner's act
     DEBIT = "debit"  # a query's whole cost, before anything is read
     RELEASED = "released"  # a debited query's answer
     FAILED = "failed"  # a debited query that gave no answer; its cost stays spent
@@ -56,21 +69,49 @@ class Window(StrEnum):
     YEARLY = "yearly"
 
 
+class Method(StrEnum):
+    """How the losses of an account are added up. See `docs/accounting.md`."""
+
+    BASIC = "basic"  # the sum of the epsilons
+    RENYI = "renyi"  # a Renyi filter: for epsilons chosen as one goes, at a delta
+    PLD = "pld"  # the exact composition of queries of one epsilon, fixed by the owner, at a delta
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """How the losses of an account are added up; never to more than their sum.
+
+    Attributes:
+        method: one of `Method`.
+        selections: the part of the budget's delta that queries with a delta of their own (groups chosen from the
+            data) may use up; the rest is the price of the tighter accounting. 0 for BASIC, where all of it is theirs.
+        order: RENYI: of the divergence; fixed from the budget, so that no answer can have a say in it.
+        epsilon: PLD: what every query costs.
+    """
+
+    method: Method = Method.BASIC
+    selections: Fraction = Fraction(0)
+    order: Fraction | None = None
+    epsilon: Fraction | None = None
+
+
 @dataclass(frozen=True)
 class Budget:
     """What an account may spend in all, and whom that protects.
 
     Attributes:
-        total: the most that all queries together may lose (basic composition); in each window, if there are any.
+        total: the most that all queries together may lose; in each window, if there are any.
         unit: the privacy unit, as the owner wrote it ("actor").
         relation: which tables are neighbours; see `discreet.privacy.RELATION`.
         window: how often the total begins anew.
+        accounting: how losses are added up.
     """
 
     total: PrivacyLoss
     unit: str
     relation: str
     window: Window = Window.NEVER
+    accounting: Accounting = Accounting()
 
 
 @dataclass(frozen=True)
@@ -109,7 +150,8 @@ class Balance:
         total, spent, left: of the window we are in, if the budget begins anew at times; else in all.
         queries: how many debits there ever were.
         window: the window's name, such as "2024-05"; "" if the budget never begins anew.
-        in_all: what was spent in all windows; None if there are none.
+        in_all: the sum of what was spent in all windows; None if there are none.
+        basic: the sum of the losses, where a tighter accounting makes `spent` less than it; else None.
     """
 
     total: PrivacyLoss
@@ -118,6 +160,7 @@ class Balance:
     queries: int
     window: str = ""
     in_all: PrivacyLoss | None = None
+    basic: PrivacyLoss | None = None
 
 
 @dataclass(frozen=True)
@@ -137,12 +180,12 @@ class Entry:
     Attributes:
         number: its place in the ledger, from 1. Order is by number; clocks may go back.
         time: when, by the clock of the machine that wrote it: ISO 8601, UTC.
-        kind: REGISTER, BUDGET, RAISE, JOIN or DEBIT.
+        kind: REGISTER, BUDGET, RAISE, JOIN, ACCOUNTING or DEBIT.
         source: the canonical identity of the source; of a shared budget, its account.
-        spent: what the account had spent in all once this entry was made.
+        spent: what the account had spent in all once this entry was made: the sum of the losses.
         version: the version of the registration that was made (REGISTER) or in force (DEBIT; 0: none).
         loss: the cost of a DEBIT, the new total of a BUDGET or RAISE, what a source brings along on a JOIN.
-        analyst, query, digest, limits: as given with the DEBIT.
+        analyst, query, digest, limits: as given with the DEBIT. An ACCOUNTING says in `limits` what it is.
         unit, relation: as given with the DEBIT or BUDGET.
         state: of a DEBIT.
         answer: what was released, if it was.
