@@ -120,3 +120,15 @@ def test_a_place_that_goes_away_after_the_debit(discreet, visits, tmp_path, monk
     again = f"discreet budget {visits} --format json shows it"
     assert f"the answer was charged, and is kept in the ledger as entry 3: {again}" in done.err
     assert json.loads(discreet(*again.split()[1:-2]).out)["history"][2]["answer"]["rows"]
+
+
+def test_parquet(discreet, visits, tmp_path):
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "answer.parquet"
+    asked = ("query", str(visits), *ASK, "--format", "parquet")
+    done = discreet(*asked, "-o", str(path))
+    assert done.code == 0, done.err
+    assert done.out == ""
+    assert pq.read_table(path).column_names == ["n", "n_low", "n_high"]
+    assert discreet("query", str(visits), *ASK, "--format", "xlsx", "-o", str(path)).code == 2

@@ -37,7 +37,7 @@ domains  coercion
 sql_aggregates  sql_functions  sql_refusals
 sql_operators
 sql_expressions  query_text
-sql_clauses  sql_joins
+agg  sql_clauses  sql_joins
 sql_relations
 sql
 binding_conditions  binding_text  binding_time  casts
@@ -68,8 +68,9 @@ moments  quantiles
 estimators
 arrays
 answer
-formats  postprocessing
+answer_tables  formats  postprocessing
 release  estimate
+builder
 dataset
 opening
 
@@ -80,7 +81,7 @@ Modules on one line do not import each other. A new module gets its place here, 
 
 ROOMS = ("accounting", "cli", "ledger", "policy", "sources")
 
-UPWARDS = {("answer", "formats")}  # str(answer) is a table; within `__str__` only
+UPWARDS = {("answer", "formats"), ("answer", "answer_tables")}  # within methods only: an answer shows itself
 
 SYSTEM_RANDOMNESS = {"random", "secrets", "uuid", "cryptography"}
 

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discreet import agg
     from discreet.answer import Answer
     from discreet.arrays import PrivateNumber, count, mean, sum
     from discreet.dataset import Dataset
@@ -81,6 +82,7 @@ __all__ = [
     "SourceError",
     "UsageError",
     "__version__",
+    "agg",
     "count",
     "mean",
     "open",
@@ -91,6 +93,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "agg":
+        return import_module("discreet.agg")
     if name == "open":
         return import_module("discreet.opening").open_source
     if name in _HOMES:

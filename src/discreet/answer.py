@@ -13,7 +13,7 @@ from discreet.exact import decimal_text
 from discreet.plan import Measurement, Plan, PlannedOutput
 from discreet.privacy import RELATION, PrivacyLoss
 from discreet.query import Scalar
-from discreet.schema import Kind
+from discreet.schema import FLOAT, Kind, Type
 from discreet.selection import Selection
 from discreet.time_values import quantity_text
 
@@ -32,6 +32,7 @@ class AnswerColumn:
         values: one value a group, in the order of the keys, or as the query's ORDER BY says.
         low, high: the ends of the interval, None where there is none (a quotient whose divisor may be 0, a CASE);
             no ends at all for key columns and for outputs that are neither numbers nor averages or quantiles of dates.
+        type: of the values.
     """
 
     name: str
@@ -39,6 +40,7 @@ class AnswerColumn:
     values: tuple[Value, ...]
     low: tuple[Value, ...] | None = None
     high: tuple[Value, ...] | None = None
+    type: Type = FLOAT
 
     @property
     def is_key(self) -> bool:
@@ -108,6 +110,36 @@ class Answer:
     def to_dicts(self) -> list[dict[str, Value]]:
         """The rows as a list of dictionaries; keys and dates as Python values."""
         return list(self.rows())
+
+    def to_arrow(self) -> Any:
+        """The rows as a `pyarrow.Table`.
+
+        Raises:
+            UsageError: pyarrow is not installed.
+        """
+        from discreet.answer_tables import to_arrow
+
+        return to_arrow(self)
+
+    def to_pandas(self) -> Any:
+        """The rows as a `pandas.DataFrame`; missing keys and intervals are missing there too.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        from discreet.answer_tables import to_pandas
+
+        return to_pandas(self)
+
+    def to_polars(self) -> Any:
+        """The rows as a `polars.DataFrame`.
+
+        Raises:
+            UsageError: Polars is not installed.
+        """
+        from discreet.answer_tables import to_polars
+
+        return to_polars(self)
 
     def report(self) -> dict[str, Any]:
         """Everything about the answer as plain JSON values: what a reader must know to use and to check it."""

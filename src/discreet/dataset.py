@@ -28,7 +28,9 @@ from discreet.sql import parse, parse_expression
 from discreet.timezones import check_zone
 
 if TYPE_CHECKING:
+    from discreet.agg import Term
     from discreet.answer import Answer
+    from discreet.builder import Builder
     from discreet.estimate import Estimate
     from discreet.policy import DatasetPolicy
 
@@ -81,6 +83,19 @@ class Dataset:
     def close(self) -> None:
         """Let the ledger's file go. Closing twice is fine."""
         self._ledger.close()
+
+    def select(self, *terms: Term | str) -> Builder:
+        """Begin a question in Python: its statistics, from `discreet.agg`, or SQL aggregates as text.
+
+        For example ``data.select(agg.count(), agg.mean("files", bounds=(0, 50))).group_by("action", keys=["A", "M"])
+        .release(epsilon=0.5)``. The groups' keys are shown before the statistics.
+
+        Raises:
+            UsageError: no statistic, or something else.
+        """
+        from discreet.builder import Builder, checked_terms
+
+        return Builder(self, checked_terms(terms))
 
     def query(
         self,

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from discreet.answer import AnswerColumn, Value
 from discreet.estimators import Estimate, estimate_output
-from discreet.formulas import FormulaValue, enclose, evaluate
+from discreet.formulas import FormulaValue, Sort, enclose, evaluate
 from discreet.laplace.limbs import Int128Array
 from discreet.plan import Ordering, Plan, PlannedOutput
-from discreet.schema import Kind
+from discreet.schema import BOOLEAN, DATE, FLOAT, INTEGER, TEXT, TIMESTAMP, TIMESTAMPTZ, Kind, Type
 from discreet.time_values import time_of
 
 __all__ = ["answer_columns"]
@@ -50,6 +51,24 @@ def answer_columns(
     return tuple(_chosen(column, rows) for column in columns) if rows != list(range(groups)) else tuple(columns)
 
 
+_TYPES = {
+    Sort.WHOLE: INTEGER,
+    Sort.NUMBER: FLOAT,
+    Sort.TEXT: TEXT,
+    Sort.BOOLEAN: BOOLEAN,
+    Sort.DATE: DATE,
+    Sort.TIMESTAMP: TIMESTAMP,
+    Sort.TIMESTAMPTZ: TIMESTAMPTZ,
+    Sort.NULL: TEXT,
+}
+
+
+def _type_of(output: PlannedOutput) -> Type:
+    if output.kind is not None:
+        return Type(output.kind)
+    return INTEGER if output.whole else FLOAT
+
+
 def _sorted(rows: list[int], values: Sequence[Value], ordering: Ordering) -> list[int]:
     missing = [i for i in rows if values[i] is None]
     present = [i for i in rows if values[i] is not None]
@@ -59,7 +78,7 @@ def _sorted(rows: list[int], values: Sequence[Value], ordering: Ordering) -> lis
 
 def _chosen(column: AnswerColumn, rows: Sequence[int]) -> AnswerColumn:
     low, high = (None if ends is None else tuple(ends[i] for i in rows) for ends in (column.low, column.high))
-    return AnswerColumn(column.name, column.described, tuple(column.values[i] for i in rows), low, high)
+    return replace(column, values=tuple(column.values[i] for i in rows), low=low, high=high)
 
 
 class _AfterNoise:
@@ -73,17 +92,21 @@ class _AfterNoise:
 
     def column(self, output: PlannedOutput, confidence: Fraction) -> AnswerColumn:
         if output.function == "key":
-            return AnswerColumn(output.name, output.described, tuple(self._keys[output.sources[0]]))
+            type_ = self._plan.keys[output.sources[0]].expression.type
+            return AnswerColumn(output.name, output.described, tuple(self._keys[output.sources[0]]), type=type_)
         if output.function != "computed":
             found = self.estimate(output, confidence)
             values = self.values(output, confidence)
             ends = (_as_times(found.low, output.kind, up=False), _as_times(found.high, output.kind, up=True))
-            return AnswerColumn(output.name, output.described, values, *ends)
+            return AnswerColumn(output.name, output.described, values, *ends, type=_type_of(output))
         values = self.values(output, confidence)
-        if output.formula is None or not output.formula.sort.is_number or not output.sources:
-            return AnswerColumn(output.name, output.described, values)
+        if output.formula is None:
+            raise AssertionError
+        type_ = _TYPES[output.formula.sort]
+        if not output.formula.sort.is_number or not output.sources:
+            return AnswerColumn(output.name, output.described, values, type=type_)
         low, high = self._ends(output, confidence, values)
-        return AnswerColumn(output.name, output.described, values, low, high)
+        return AnswerColumn(output.name, output.described, values, low, high, type_)
 
     def values(self, output: PlannedOutput, confidence: Fraction) -> tuple[Value, ...]:
         if output.function == "key":

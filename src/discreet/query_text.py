@@ -11,7 +11,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from discreet.bounds import bounds_text
 from discreet.query import Aggregate, Apply, Bounds, Constant, Name, Node, Scalar
 
-__all__ = ["name_text", "node_text"]
+__all__ = ["bounds_sql", "name_text", "node_text", "number_text", "plain_or_quoted"]
 
 _INFIX = {
     "eq": "=",
@@ -32,7 +32,7 @@ _INFIX = {
     "is_distinct": "IS DISTINCT FROM",
     "at_time_zone": "AT TIME ZONE",
 }
-_AGGREGATES = {"count_distinct": "COUNT", "quantile": "PERCENTILE_CONT"}
+_AGGREGATES = {"count_distinct": "COUNT", "count_if": "COUNTIF", "quantile": "PERCENTILE_CONT"}
 
 
 def name_text(name: str) -> str:
@@ -50,7 +50,7 @@ def node_text(node: Node) -> str:
 def _text(node: Node) -> str:
     match node:
         case Name(parts):
-            return ".".join(_plain_or_quoted(part) for part in parts)
+            return ".".join(plain_or_quoted(part) for part in parts)
         case Constant(value):
             return _constant(value)
         case Aggregate():
@@ -61,7 +61,8 @@ def _text(node: Node) -> str:
             return _apply(function, [_text(argument) for argument in arguments])
 
 
-def _plain_or_quoted(name: str) -> str:
+def plain_or_quoted(name: str) -> str:
+    """A column's name, quoted only where it must be."""
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
     return name if plain and name.upper() not in DuckDB.Tokenizer.KEYWORDS else name_text(name)
 
@@ -95,6 +96,8 @@ def _apply(function: str, arguments: list[str]) -> str:
             return f"(NOT {arguments[0]})"
         case "negate":
             return f"(- {arguments[0]})"
+        case "cast":
+            return f"CAST({arguments[0]} AS {arguments[1][1:-1]})"
         case "is_null":
             return f"({arguments[0]} IS NULL)"
         case "in":
@@ -111,22 +114,24 @@ def _aggregate(aggregate: Aggregate) -> str:
     function = _AGGREGATES.get(aggregate.function, aggregate.function.upper())
     argument = "*" if aggregate.argument is None else node_text(aggregate.argument)
     distinct = "DISTINCT " if aggregate.function == "count_distinct" else ""
-    point = "" if aggregate.point is None else f", {_number(aggregate.point)}"
-    named = "" if aggregate.bounds is None else f", contribution_bounds_per_row => {_bounds(aggregate.bounds)}"
-    share = "" if aggregate.share == 1 else f", share => {_number(aggregate.share)}"
+    point = "" if aggregate.point is None else f", {number_text(aggregate.point)}"
+    named = "" if aggregate.bounds is None else f", contribution_bounds_per_row => {bounds_sql(aggregate.bounds)}"
+    share = "" if aggregate.share == 1 else f", share => {number_text(aggregate.share)}"
     return f"{function}({distinct}{argument}{point}{named}{share})"
 
 
-def _bounds(bounds: Bounds) -> str:
+def bounds_sql(bounds: Bounds) -> str:
+    """Declared bounds, as the value of contribution_bounds_per_row."""
     if bounds.written == "number":
-        return f"({_number(bounds.lower)}, {_number(bounds.upper)})"
+        return f"({number_text(bounds.lower)}, {number_text(bounds.upper)})"
     if bounds.written == "duration":
-        return f"('{_number(bounds.lower)} seconds', '{_number(bounds.upper)} seconds')"
+        return f"('{number_text(bounds.lower)} seconds', '{number_text(bounds.upper)} seconds')"
     lower, upper = bounds_text(bounds)
     return f"('{lower}', '{upper}')"
 
 
-def _number(value: Fraction) -> str:
+def number_text(value: Fraction) -> str:
+    """A number as decimal digits."""
     # Bounds come from decimal text, so their decimals end.
     places = 0
     while (value * 10**places).denominator != 1:

@@ -174,7 +174,7 @@ Confidence = Annotated[
 ]
 Format = Annotated[
     str,
-    typer.Option(metavar="NAME", help="table, csv, json, ndjson or markdown."),
+    typer.Option(metavar="NAME", help="table, csv, json, ndjson, markdown or parquet."),
 ]
 ListFormat = Annotated[
     str,

@@ -26,7 +26,7 @@ class StdoutDestination:
         if sys.stdout is None or sys.stdout.closed:
             raise OutputError("stdout", "is closed", hint="write to a file with -o FILE")
 
-    def write(self, text: str, *, machine: bool) -> None:
+    def write(self, text: str | bytes, *, machine: bool) -> None:
         """Write all of it.
 
         Raises:
@@ -35,17 +35,17 @@ class StdoutDestination:
         write_stdout(text, machine=machine)
 
 
-def write_stdout(text: str, *, machine: bool = False) -> None:
-    """Write to stdout and flush.
+def write_stdout(text: str | bytes, *, machine: bool = False) -> None:
+    """Write to stdout and flush. Bytes go as they are.
 
     Raises:
         OutputError: it cannot be written. A reader that went away is BrokenPipeError.
     """
     stream = sys.stdout
     try:
-        if machine and hasattr(stream, "buffer"):
+        if isinstance(text, bytes) or (machine and hasattr(stream, "buffer")):
             stream.flush()
-            stream.buffer.write(text.encode())
+            stream.buffer.write(_bytes(text))
             stream.buffer.flush()
         else:
             encoding = getattr(stream, "encoding", None) or "utf-8"
@@ -58,6 +58,10 @@ def write_stdout(text: str, *, machine: bool = False) -> None:
         raise
     except OSError as error:
         raise OutputError("stdout", f"cannot be written ({_reason(error)})") from None
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()
 
 
 class FileDestination:
@@ -93,18 +97,18 @@ class FileDestination:
         """Where the file will be: absolute, links followed."""
         return self._path
 
-    def write(self, text: str, *, machine: bool) -> None:
-        """Write all of it, as UTF-8, and put it in place.
+    def write(self, text: str | bytes, *, machine: bool) -> None:
+        """Write all of it, text as UTF-8, and put it in place.
 
         Raises:
             OutputError: the disk is full, or the place is gone since it was made ready.
         """
         try:
             if self._temporary is None:
-                self._path.write_bytes(text.encode())
+                self._path.write_bytes(_bytes(text))
                 return
             with self._temporary.open("wb") as file:
-                file.write(text.encode())
+                file.write(_bytes(text))
                 file.flush()
                 os.fsync(file.fileno())
             self._temporary.replace(self._path)

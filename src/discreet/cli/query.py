@@ -7,6 +7,7 @@ import getpass
 import json
 import shlex
 import signal
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,7 +70,9 @@ def ask(question: Question, *, format: str, output: str | None, report: str | No
     from discreet.exact import parse_confidence
     from discreet.formats import FORMATS
 
-    choose("--format", format, tuple(FORMATS))
+    choose("--format", format, (*FORMATS, "parquet"))
+    if format == "parquet" and output in (None, "-") and sys.stdout is not None and sys.stdout.isatty():
+        raise UsageError("--format parquet", "is not for a terminal", hint="write to a file with -o FILE")
     confidence = parse_confidence(question.confidence)
     outcome = _NOT_CHARGED
     try:
@@ -204,11 +207,13 @@ def _outcome(dataset: Dataset, plan: Plan, queries: int) -> str:
 
 
 def _deliver(answer: Answer, question: Question, places: Places, format: str) -> None:
+    from discreet.answer_tables import as_parquet
     from discreet.formats import FORMATS
 
     table, document = places
     try:
-        table.write(FORMATS[format](answer), machine=format in MACHINE_FORMATS)
+        content = as_parquet(answer) if format == "parquet" else FORMATS[format](answer)
+        table.write(content, machine=format in MACHINE_FORMATS)
         if document is not None:
             document.write(json.dumps(answer.report(), indent=2, ensure_ascii=False) + "\n", machine=True)
     except (DiscreetError, BrokenPipeError, KeyboardInterrupt):
