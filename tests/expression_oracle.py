@@ -529,6 +529,7 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "right": lambda text, length: text[-length:] if length else "",
     "concat": lambda *texts: "".join(texts),
     "replace": lambda text, old, new: text.replace(old, new),
+    "split_part": lambda text, separator, place: [*text.split(separator), *[""] * place][place - 1],
     "length": len,
     "byte_length": lambda text: len(text.encode()),
     "strpos": lambda text, part: text.find(part) + 1,

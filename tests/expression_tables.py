@@ -283,7 +283,7 @@ class Grammar:
         if level == 0:
             return self._draw(_column("s", "r") | _one_of(*_WORDS))
         level -= 1
-        match self.pick("leaf", "same", "trim", "substr", "side", "concat", "replace", "cast", "?"):
+        match self.pick("leaf", "same", "trim", "substr", "side", "split", "concat", "replace", "cast", "?"):
             case "leaf":
                 return self.text(0)
             case "same":
@@ -296,6 +296,10 @@ class Grammar:
                 return Apply("substr", (self.text(level), *places[: self.pick(1, 2)]))
             case "side":
                 return Apply(self.pick("left", "right"), (self.text(level), self.constant(0, 1, 3, 100, 2**20)))
+            case "split":
+                return Apply(
+                    "split_part", (self.text(level), self.constant("a", "/", " ", "年"), self.constant(1, 2, 9))
+                )
             case "concat":
                 return Apply("concat", tuple(self.text(level) for _ in range(self.pick(1, 2, 3))))
             case "replace":

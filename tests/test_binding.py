@@ -126,6 +126,8 @@ MISTAKES = [
     ("LEFT(s, -1)", "LEFT", "from 0", ""),
     ("TRIM(s, r)", "TRIM", "in quotes", "TRIM"),
     ("REPLACE(s, '', 'x')", "REPLACE", "not empty", "REPLACE"),
+    ("SPLIT_PART(s, '', 1)", "SPLIT_PART", "not empty", "SPLIT_PART"),
+    ("SPLIT_PART(s, '/', 0)", "SPLIT_PART", "from 1", "SPLIT_PART"),
     ("REPLACE(s, r, 'x')", "REPLACE", "in quotes", "REPLACE"),
     ("EXTRACT(YEAR FROM s)", "YEAR of column 's'", "needs a date or time", "CAST(x AS TIMESTAMP)"),
     ("EXTRACT(YEAR FROM n)", "YEAR of column 'n'", "needs a date or time", "TIMESTAMP_SECONDS"),

@@ -48,7 +48,7 @@ def place(tmp_path):
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_every_example_prints_what_the_page_says(page, place):
     found = blocks(page)
-    for block, after in zip(found, [*found[1:], Block("", "", 0)], strict=True):
+    for block, after in zip(found, [*found, Block("", "", 0)][1:], strict=True):
         where = f"{page.name}, line {block.line}"
         assert block.language in LANGUAGES, where
         if block.language == "console":

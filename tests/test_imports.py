@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1] / "src" / "discreet"
 
 FLOORS = """
-errors
+errors  dialect
 exact  patterns  time_parts
 entropy  privacy  query
 schema
@@ -43,7 +43,7 @@ sql
 binding_conditions  binding_text  binding_time  casts
 binding_numbers
 binding
-formulas  keys  timezones
+formulas  keys  timezones  dialect_page
 grid
 bins
 sensitivity  selection  owner

@@ -118,6 +118,16 @@ def _replace(operands: list[Expression]) -> Expression:
     return _built(Operation("replace", (_part(subject), *texts), TEXT), "REPLACE")
 
 
+def _split_part(operands: list[Expression]) -> Expression:
+    subject, separator, place = operands
+    example = "for example SPLIT_PART(x, '/', 1)"
+    _require_text(subject, "SPLIT_PART")
+    if not isinstance(separator, Literal) or not isinstance(separator.value, str) or not separator.value:
+        raise UsageError("SPLIT_PART", "takes a separator in quotes, not empty", hint=example)
+    number = _whole_constant(place, "SPLIT_PART", 1, example)
+    return Operation("split_part", (as_read(subject), separator, Literal(number, INTEGER)), TEXT)
+
+
 def _length(operator: str, thing: str) -> Callable[[list[Expression]], Expression]:
     def build(operands: list[Expression]) -> Expression:
         _require_text(operands[0], thing)
@@ -158,6 +168,7 @@ TEXTS: dict[str, Callable[[list[Expression]], Expression]] = {
     "right": _side("right"),
     "concat": _concat,
     "replace": _replace,
+    "split_part": _split_part,
     "length": _length("length", "LENGTH"),
     "byte_length": _length("byte_length", "BYTE_LENGTH"),
     "strpos": _pair("strpos", "STRPOS"),

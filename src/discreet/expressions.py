@@ -91,8 +91,8 @@ class Operation:
     value, then literal edges with the bins' values between them, see `binding_numbers`).
 
     Text: ``lower upper trim ltrim rtrim`` (second operand: literal characters), ``substr`` (literal start and
-    length), ``left right`` (literal length), ``concat``, ``replace`` (literals), ``cut`` (literal length); to
-    INTEGER ``length byte_length strpos``.
+    length), ``left right`` (literal length), ``split_part`` (literal separator and place), ``concat``, ``replace``
+    (literals), ``cut`` (literal length); to INTEGER ``length byte_length strpos``.
 
     Time: ``extract_PART``, ``trunc_PART``, ``diff_PART`` (first minus second), ``shift_UNIT`` (second operand: a
     literal count), ``days_between``, ``seconds_between``, ``last_day``, ``at_zone`` (TIMESTAMPTZ to local
@@ -187,7 +187,7 @@ def as_read(expression: Expression) -> Expression:
     return expression
 
 
-_SAME_LENGTH = frozenset(("lower", "upper", "trim", "ltrim", "rtrim", "nullif"))
+_SAME_LENGTH = frozenset(("lower", "upper", "trim", "ltrim", "rtrim", "split_part", "nullif"))
 
 
 def longest_text(expression: Expression) -> int | None:

@@ -79,6 +79,7 @@ TEXT_RULES: dict[str, Rule] = {
     "cut": _cut,
     "concat": _concat,
     "replace": _function("replace"),
+    "split_part": lambda x: call("split_part", x(0), x(1), number(x.whole(2))),
     "length": _length("length"),
     "byte_length": _length("strlen"),
     "strpos": _length("instr"),

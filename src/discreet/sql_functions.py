@@ -246,6 +246,7 @@ FUNCTIONS: dict[str, Builder] = {
     "RIGHT": _plain("right", 2),
     "CONCAT": _plain("concat", 1, None),
     "REPLACE": _plain("replace", 3),
+    "SPLIT_PART": _plain("split_part", 3),
     **dict.fromkeys(("LENGTH", "CHAR_LENGTH", "CHARACTER_LENGTH"), _plain("length", 1)),
     **dict.fromkeys(("BYTE_LENGTH", "OCTET_LENGTH"), _plain("byte_length", 1)),
     "STARTS_WITH": _plain("starts_with", 2),

@@ -88,10 +88,10 @@ REFUSED_FUNCTIONS: dict[str, Refusal] = {
     **_refused(_UNBOUNDED, "write CONCAT, SUBSTR and LEFT", "PRINTF", "TO_JSON_STRING", "TRANSLATE", "INITCAP"),
     **_refused(
         "what it cuts out depends on the engine's rules of matching",
-        "test with REGEXP_CONTAINS(x, pattern), or cut with SUBSTR and STRPOS",
+        "test with REGEXP_CONTAINS(x, pattern), or cut with SPLIT_PART(x, '/', 1) or SUBSTR(x, 1, 3)",
         *("REGEXP_EXTRACT", "REGEXP_REPLACE", "REGEXP_SUBSTR", "REGEXP_EXTRACT_ALL", "REGEXP_INSTR"),
     ),
-    **_refused("it makes a list", "write STARTS_WITH, LIKE or SUBSTR", "SPLIT", "STRING_SPLIT", "STR_SPLIT"),
+    **_refused("it makes a list", "write SPLIT_PART(x, '/', 1)", "SPLIT", "STRING_SPLIT", "STR_SPLIT"),
     **_refused(
         _FORMATS,
         "write CAST(DATE(x) AS VARCHAR), DATE_TRUNC(x, MONTH) or EXTRACT(YEAR FROM x)",

@@ -20,10 +20,10 @@ from discreet.query import Join, Name, Node, aggregates_in, check_nodes, public_
 from discreet.sql_expressions import convert, default_name
 from discreet.sql_joins import read_join
 
-__all__ = ["Relation", "check_clauses", "read_from"]
+__all__ = ["REFUSED_CLAUSES", "REFUSED_INSIDE", "Relation", "check_clauses", "read_from"]
 
 _PRIVATE_INSTEAD = "ask for COUNT, SUM or AVG over the rows of the table itself"
-_CLAUSES: dict[str, tuple[str, str, str]] = {
+REFUSED_CLAUSES: dict[str, tuple[str, str, str]] = {
     "laterals": ("LATERAL", "it can multiply one person's rows", _PRIVATE_INSTEAD),
     "with_": ("WITH", "it stands at the beginning of a query only", "put it before the outermost SELECT"),
     "qualify": ("QUALIFY", "window functions compare private rows", _PRIVATE_INSTEAD),
@@ -35,7 +35,7 @@ _CLAUSES: dict[str, tuple[str, str, str]] = {
     "locks": ("FOR UPDATE", "a query writes nothing", "leave it out"),
 }
 _TOTAL_AS_ROW = "a total of several people's rows would be treated as a row of its own"
-_INSIDE: dict[str, tuple[str, str, str]] = {
+REFUSED_INSIDE: dict[str, tuple[str, str, str]] = {
     "group": ("GROUP BY", _TOTAL_AS_ROW, "group in the outermost SELECT"),
     "having": ("HAVING", _TOTAL_AS_ROW, "use the outermost SELECT's"),
     "order": ("ORDER BY", "the order of private rows means nothing outside", "sort in the outermost SELECT"),
@@ -61,7 +61,7 @@ def check_clauses(select: exp.Expr, read: set[str], inside: str = "") -> None:
             construct = f"{select.key.upper()}{inside}"
             raise RefusedError(construct, "one person could stand in both parts", hint=_PRIVATE_INSTEAD)
         raise RefusedError("query", "only SELECT is answered", hint='for example "SELECT COUNT(*) FROM data"')
-    known = {**_CLAUSES, **_INSIDE}
+    known = {**REFUSED_CLAUSES, **REFUSED_INSIDE}
     for name, value in select.args.items():
         if not value or name in read or name in _IGNORED:
             continue
