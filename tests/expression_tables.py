@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -181,12 +181,12 @@ def binds(node: Node) -> bool:
 # --- generated expressions -----------------------------------------------------------------------------------------
 
 
-def _column(*names: str) -> st.SearchStrategy[Node]:
-    return st.sampled_from(names).map(lambda name: Name((name,)))
+def _columns(*names: str) -> tuple[Node, ...]:
+    return tuple(Name((name,)) for name in names)
 
 
-def _one_of(*values: Any) -> st.SearchStrategy[Node]:
-    return st.sampled_from(values).map(Constant)
+def _constants(*values: Any) -> tuple[Node, ...]:
+    return tuple(Constant(value) for value in values)
 
 
 _NUMBERS = (0, 1, -1, 2, 3, 10, 60, 1000, 2**63 - 1, -(2**63), 10**30, 2**125, Decimal("0.5"), Decimal("-1.25"))
@@ -200,13 +200,17 @@ _ZONES = ("UTC", "Asia/Shanghai", "America/New_York", "Pacific/Kiritimati", "+14
 
 
 class Grammar:
-    """Draws expressions. Each method gives an expression of its kind, with at most `level` functions nested in it."""
+    """Draws expressions. Each method gives an expression of its kind, with at most `level` functions nested in it.
 
-    def __init__(self, draw: Any) -> None:
-        self._draw = draw
+    Args:
+        choose: gives one of several values.
+    """
+
+    def __init__(self, choose: Callable[[Sequence[Any]], Any]) -> None:
+        self._choose = choose
 
     def pick(self, *values: Any) -> Any:
-        return self._draw(st.sampled_from(values))
+        return self._choose(values)
 
     def constant(self, *values: Any) -> Node:
         return Constant(self.pick(*values))
@@ -233,7 +237,7 @@ class Grammar:
 
     def number(self, level: int) -> Node:
         if level == 0:
-            return self._draw(_column("n", "m", "h", "x", "y", "d", "e", "w", "k") | _one_of(*_NUMBERS))
+            return self.pick(*_columns("n", "m", "h", "x", "y", "d", "e", "w", "k"), *_constants(*_NUMBERS))
         level -= 1
         kinds = "leaf calc calc whole sign fn log round bin length strpos part diff between unix cast choose"
         match self.pick(*kinds.split()):
@@ -276,12 +280,12 @@ class Grammar:
     def integer(self, level: int) -> Node:
         """A whole number (if the dialect agrees)."""
         if level == 0 or self.pick(True, False):
-            return self._draw(_column("n", "m", "h") | _one_of(0, 1, -1, 7, -7, 60, 2**63 - 1, -(2**63)))
+            return self.pick(*_columns("n", "m", "h"), *_constants(0, 1, -1, 7, -7, 60, 2**63 - 1, -(2**63)))
         return Apply(self.pick("floor", "ceil", "round", "trunc"), (self.number(level - 1),))
 
     def text(self, level: int) -> Node:
         if level == 0:
-            return self._draw(_column("s", "r") | _one_of(*_WORDS))
+            return self.pick(*_columns("s", "r"), *_constants(*_WORDS))
         level -= 1
         match self.pick("leaf", "same", "trim", "substr", "side", "split", "concat", "replace", "cast", "?"):
             case "leaf":
@@ -313,7 +317,7 @@ class Grammar:
     def time(self, level: int) -> Node:
         if level == 0:
             constants = (dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12), dt.datetime(1, 1, 1, tzinfo=UTC))
-            return self._draw(_column("day", "end", "t", "z") | _one_of(*constants))
+            return self.pick(*_columns("day", "end", "t", "z"), *_constants(*constants))
         level -= 1
         match self.pick("leaf", "cast", "to", "trunc", "add", "zone", "unix", "?"):
             case "leaf":
@@ -339,7 +343,7 @@ class Grammar:
 
     def condition(self, level: int) -> Node:
         if level == 0:
-            return self._draw(_column("b", "c") | _one_of(True, False))
+            return self.pick(*_columns("b", "c"), *_constants(True, False))
         level -= 1
         compared = ("eq", "ne", "lt", "le", "gt", "ge", "is_distinct")
         kinds = "leaf number text time and not null in like regexp with cast choose"
@@ -375,6 +379,6 @@ class Grammar:
 @st.composite
 def expressions(draw: Any, level: int) -> Node:
     """Row expressions of every type that the dialect accepts."""
-    node: Node = Grammar(draw).any(level)
+    node: Node = Grammar(lambda values: draw(st.sampled_from(values))).any(level)
     assume(binds(node))
     return node
