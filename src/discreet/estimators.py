@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,9 +21,9 @@ from discreet.intervals import Floats, half_width, pair_quantile
 from discreet.laplace.limbs import Int128Array
 from discreet.moments import Moments, mean_with_interval, variance_with_interval
 from discreet.plan import Measurement, PlannedOutput
-from discreet.quantiles import Tree, deviations_out, quantile_with_interval, rank_error, tree_of
+from discreet.quantiles import Tree, deviations_out, quantile_with_interval, rank_error, running_counts, tree_of
 
-__all__ = ["Estimate", "estimate_output", "quantile_rank_error"]
+__all__ = ["Estimate", "RunningCounts", "estimate_output", "quantile_rank_error"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ def estimate_output(
     planned: Sequence[Measurement],
     noisy: Sequence[Int128Array],
     confidence: Fraction,
+    known: RunningCounts | None = None,
 ) -> Estimate:
     """The values and intervals of one planned statistic.
 
@@ -47,6 +49,7 @@ def estimate_output(
         planned: the measurements of its plan.
         noisy: for each of them, the noisy totals of all groups.
         confidence: of the intervals, such as 95/100.
+        known: what was computed for other quantiles of the same noisy totals; added to.
     """
     measurements = [planned[i] for i in output.sources]
     totals = [noisy[i] for i in output.sources]
@@ -62,7 +65,7 @@ def estimate_output(
         case "sum_from_mean":
             return _sum_from_mean(measurements, totals, confidence, whole=output.whole)
         case "quantile":
-            return _quantile(output, measurements, totals, float(confidence))
+            return _quantile(output, measurements, totals, float(confidence), {} if known is None else known)
         case "constant":
             constant = (float(output.constant),) * len(totals[0])
             return Estimate(constant, constant, constant)
@@ -110,24 +113,27 @@ def _moments(
     return Estimate(values, low, high)
 
 
-_CHUNK = 2**20
+RunningCounts: TypeAlias = dict[tuple[int, ...], Floats]
+"""For trees that have been made consistent, by the places of their levels: `quantiles.running_counts`."""
 
 
 def _quantile(
-    output: PlannedOutput, levels: Sequence[Measurement], totals: Sequence[Int128Array], confidence: float
+    output: PlannedOutput,
+    levels: Sequence[Measurement],
+    totals: Sequence[Int128Array],
+    confidence: float,
+    known: RunningCounts,
 ) -> Estimate:
     if output.point is None:
         raise AssertionError
     tree = _tree(levels)
-    counts = [
-        (_doubles(total) * float(m.unit_value)).reshape(-1, m.cells) for total, m in zip(totals, levels, strict=True)
-    ]
-    groups, at_once = len(counts[0]), max(1, _CHUNK // tree.bins.count)
-    pieces = [
-        quantile_with_interval(tree, [level[i : i + at_once] for level in counts], output.point, confidence)
-        for i in range(0, max(1, groups), at_once)
-    ]
-    values, low, high = (tuple(np.concatenate(column).tolist()) for column in zip(*pieces, strict=True))
+    running = known.get(output.sources)
+    if running is None:
+        doubles = [_doubles(total) * float(m.unit_value) for total, m in zip(totals, levels, strict=True)]
+        counts = [level.reshape(-1, m.cells) for level, m in zip(doubles, levels, strict=True)]
+        running = known[output.sources] = running_counts(tree, counts)
+    columns = quantile_with_interval(tree, running, output.point, confidence)
+    values, low, high = (tuple(column.tolist()) for column in columns)
     return Estimate(values, low, high)
 
 

@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 from discreet.bins import Bins
 from discreet.intervals import Floats
 
-__all__ = ["Tree", "consistent_counts", "deviations_out", "quantile_with_interval", "rank_error", "tree_of"]
+__all__ = [
+    "Tree",
+    "consistent_counts",
+    "deviations_out",
+    "quantile_with_interval",
+    "rank_error",
+    "running_counts",
+    "tree_of",
+]
 
 Places = NDArray[np.intp]
 
@@ -160,15 +168,34 @@ def deviations_out(confidence: float) -> float:
     return max(-math.log(1.0 - confidence) / math.sqrt(2.0), NormalDist().inv_cdf((1.0 + confidence) / 2.0))
 
 
+def running_counts(tree: Tree, counts: Sequence[Floats]) -> Floats:
+    """F: for each group and leaf, how many rows lie in it or before it, by `consistent_counts`.
+
+    Args:
+        tree: shape and noise.
+        counts: for each level the noisy counts, shape (groups, nodes).
+    """
+    groups, at_once = len(counts[0]), max(1, _AT_ONCE // tree.bins.count)
+    running = np.empty((groups, tree.bins.count))
+    for i in range(0, groups, at_once):
+        some = consistent_counts(tree, [level[i : i + at_once] for level in counts])
+        np.cumsum(some, axis=1, out=running[i : i + at_once])
+    return running
+
+
+_AT_ONCE = 2**20
+"""How many leaves are worked on at a time, to spare memory."""
+
+
 def quantile_with_interval(
-    tree: Tree, counts: Sequence[Floats], point: Fraction, confidence: float
+    tree: Tree, running: Floats, point: Fraction, confidence: float
 ) -> tuple[Floats, Floats, Floats]:
     """The p-quantile of each group, as PERCENTILE_CONT has it, and its interval.
 
-    With F the running sum of `consistent_counts`, n its end rounded and r = p (n - 1), the value lies the fraction
-    r - floor(r) of the way from the row of rank floor(r) to the next; the row of rank i is where F crosses i + 1/2.
-    F never decreases, and neither does the value with p. Without noise all this is exact to one bin. A group that
-    looks empty gets L + p (U - L).
+    With F the running counts, n its end rounded and r = p (n - 1), the value lies the fraction r - floor(r) of the way
+    from the row of rank floor(r) to the next; the row of rank i is where F crosses i + 1/2. F never decreases, and
+    neither does the value with p. Without noise all this is exact to one bin. A group that looks empty gets
+    L + p (U - L).
 
     The interval: the bin of the exact value has F(b) >= p n - p, and F(b - 1) <= p n + 1 - p, for the exact F and n.
     The noisy left sides are off by no more than z standard deviations (`rank_error`), each with probability
@@ -178,13 +205,22 @@ def quantile_with_interval(
 
     Args:
         tree: shape and noise.
-        counts: for each level the noisy counts, shape (groups, nodes).
+        running: by `running_counts`, shape (groups, leaves).
         point: p, from 0 to 1.
         confidence: of the interval.
     """
-    p, bounds = float(point), tree.bins.grid.bounds
-    ends = _Ends(tree.bins)
-    running = np.cumsum(consistent_counts(tree, counts), axis=1)
+    p = float(point)
+    allowed = deviations_out(confidence) * rank_error(tree, p)
+    at_once = max(1, _AT_ONCE // tree.bins.count)
+    starts = range(0, len(running), at_once)
+    pieces = [_quantiles_of(running[i : i + at_once], p, allowed, tree.bins) for i in starts]
+    empty = np.zeros(0)
+    values, low, high = (np.concatenate([empty, *(piece[i] for piece in pieces)]) for i in range(3))
+    return values, low, high
+
+
+def _quantiles_of(running: Floats, p: float, allowed: Floats, bins: Bins) -> tuple[Floats, Floats, Floats]:
+    ends = _Ends(bins)
     total = running[:, -1]
     rows = np.maximum(1.0, np.round(total))
     rank = p * (rows - 1.0)
@@ -192,9 +228,8 @@ def quantile_with_interval(
     first = _crossing(running, whole + 0.5, ends)
     second = _crossing(running, np.minimum(whole + 1.5, rows - 0.5), ends)
     values = first + (rank - whole) * (second - first)
-    lower, upper = float(bounds.lower), float(bounds.upper)
+    lower, upper = float(bins.grid.bounds.lower), float(bins.grid.bounds.upper)
     values = np.where(total < 0.5, lower + p * (upper - lower), values)
-    allowed = deviations_out(confidence) * rank_error(tree, p)
     target = p * total[:, None]
     low = _first_true(running - target >= -(allowed[1:] + p))
     before = np.concatenate([np.zeros((len(running), 1)), running[:, :-1]], axis=1)
