@@ -166,14 +166,15 @@ def test_spreads_are_right_at_a_huge_epsilon(values: list[int], tmp_path: Path) 
     data, _ = open_frame(values, tmp_path, "BIGINT")
     answer = data.query(f"SELECT {SPREADS} FROM data", epsilon=10**8, bounds={"x": (-10, 1000)})
     for name, ddof, root in (("vs", 1, 1), ("v", 1, 1), ("vp", 0, 1), ("s", 1, 2), ("sp", 0, 2)):
-        assert answer[name][0] == pytest.approx(float(np.var(values, ddof=ddof)) ** (1 / root), rel=1e-5, abs=1e-2)
+        # The noise of the variance has a scale of at most 0.006: 0.15 is passed with probability below 1e-10.
+        assert answer[name][0] ** root == pytest.approx(float(np.var(values, ddof=ddof)), rel=1e-5, abs=0.15)
 
 
 def test_spreads_of_floats_far_from_the_centre(tmp_path: Path) -> None:
     values = np.random.default_rng(7).normal(900.0, 0.5, 500)
     data, _ = open_frame(list(values), tmp_path, "DOUBLE")
     answer = data.query("SELECT STDDEV(x) AS s FROM data", epsilon=10**8, bounds={"x": (0, 1000)})
-    assert answer["s"][0] == pytest.approx(float(np.std(values, ddof=1)), rel=1e-3)
+    assert answer["s"][0] == pytest.approx(float(np.std(values, ddof=1)), rel=3e-3)
 
 
 @pytest.mark.parametrize("values", [[], [50], [50, 51]])
