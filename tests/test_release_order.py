@@ -261,7 +261,7 @@ REFUSED = [
     ("SELECT MAX(x) FROM data", {}),
     ("SELECT SUM(x) FROM data", {}),
     ("SELECT AVG(nothing) FROM data", {}),
-    ("SELECT COUNT(DISTINCT x) FROM data", {}),
+    ("SELECT STRING_AGG(k, ',') FROM data", {}),
     ("SELECT k, COUNT(*) FROM data GROUP BY k", {}),
     ("SELECT COUNT(*) FROM elsewhere", {}),
     ("SELECT COUNT(*) FROM data WHERE x", {}),
@@ -291,7 +291,7 @@ def test_refusals_cost_nothing_and_never_open_the_source(data, tmp_path, monkeyp
     before = data.history()
     for sql, options in REFUSED:
         with pytest.raises((UsageError, RefusedError)):
-            data.query(sql, **{"epsilon": HALF, **options})
+            pytest.fail(f"answered: {sql} {data.query(sql, **{'epsilon': HALF, **options})}")
     assert data.history() == before
     assert data.balance().queries == 0
     # Looking ahead needs no data either.
