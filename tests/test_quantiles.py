@@ -366,6 +366,11 @@ def test_too_many_bins_in_all_are_refused(tmp_path: Path) -> None:
     keys = {"g": range(MOST_CELLS // 2**16 + 1)}
     with pytest.raises(RefusedError, match=r"needs 65536 bins in each of 129 groups.*list fewer keys"):
         data.plan("SELECT g, MEDIAN(x) AS m FROM data GROUP BY g", epsilon=1, bounds={"x": (0, 1)}, keys=keys)
+    sql = "SELECT g, MEDIAN(x) AS m, MEDIAN(x * 2) AS n, MEDIAN(x) AS o FROM data GROUP BY g"
+    half = {"g": range(MOST_CELLS // 2**17)}
+    assert data.plan(sql, epsilon=1, bounds={"x": (0, 1), "n": (0, 2)}, keys=half)
+    with pytest.raises(RefusedError, match="or ask for fewer columns"):
+        data.plan(sql, epsilon=1, bounds={"x": (0, 1), "n": (0, 2)}, keys={"g": range(MOST_CELLS // 2**17 + 1)})
 
 
 def test_the_report_shows_each_level_and_the_estimate_the_rank(tmp_path: Path) -> None:

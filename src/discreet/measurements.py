@@ -118,11 +118,12 @@ class Measurements:
         shown = expression.name if isinstance(expression, Field) else alias
         most = MOST_BINS_OF_CHOSEN_GROUPS if self.groups is None else MOST_BINS
         bins = choose_bins(expression.type, bounds, f"{function} of {shown!r}", most=most)
-        if bins.count * (self.groups or 1) > MOST_CELLS:
+        trees = {(m.expression, m.bins) for m, _ in self.found.values() if m.bins is not None} | {(expression, bins)}
+        if sum(tree.count for _, tree in trees if tree is not None) * (self.groups or 1) > MOST_CELLS:
             raise RefusedError(
                 f"{function} of {shown!r}",
-                f"needs {bins.count} bins in each of {self.groups} groups, more than {MOST_CELLS} in all",
-                hint="list fewer keys, or declare narrower bounds",
+                f"needs {bins.count} bins in each of {self.groups or 1} groups, more than {MOST_CELLS} in all",
+                hint="list fewer keys, declare narrower bounds, or ask for fewer columns' quantiles in one query",
             )
         return expression, bins
 
