@@ -87,7 +87,10 @@ class _Reader:
         self.pattern, self.thing, self.place = pattern, thing, 0
 
     def wrong(self, rule: str) -> UsageError:
-        return UsageError(self.thing, f"{rule}, at character {self.place + 1} of the pattern", self.pattern)
+        rule = f"{rule}, at character {self.place + 1} of the pattern"
+        return UsageError(
+            self.thing, rule, self.pattern, "letters, ., classes, groups, |, ^, $ and repetitions are read"
+        )
 
     def peek(self, ahead: int = 0) -> str:
         place = self.place + ahead
