@@ -146,7 +146,7 @@ class Answer:
         return {
             "rows": [{name: plain(value) for name, value in row.items()} for row in self.rows()],
             "confidence": decimal_text(self.confidence),
-            "intervals": "cover the noise, exactly; they do not cover what clipping to bounds and limits changed",
+            "intervals": "cover the noise; they do not cover what clipping to bounds and limits changed",
             "epsilon": decimal_text(self.cost.epsilon),
             "delta": decimal_text(self.cost.delta, digits=30),
             "left": None

@@ -258,14 +258,15 @@ def coerce(value: Scalar, type_: Type, thing: str) -> Literal:
     try:
         match kind:
             case Kind.TEXT if isinstance(value, str):
-                return Literal(value, TEXT)
+                return Literal("".join(value), TEXT)
             case Kind.BOOLEAN if isinstance(value, bool):
                 return Literal(value, BOOLEAN)
             case Kind.BOOLEAN if isinstance(value, str) and value.lower() in ("true", "false"):
                 return Literal(value.lower() == "true", BOOLEAN)
             case Kind.INTEGER if not isinstance(value, bool):
                 number = parse_rational(thing, value)
-                if number.denominator == 1 and abs(number) < _LARGEST_INTEGER:
+                largest = 2**63 if type_.bits == 64 else _LARGEST_INTEGER
+                if number.denominator == 1 and -largest <= number < largest:
                     return Literal(int(number), type_)
             case Kind.DECIMAL if not isinstance(value, bool):
                 number = parse_rational(thing, value)
@@ -276,7 +277,7 @@ def coerce(value: Scalar, type_: Type, thing: str) -> Literal:
             case Kind.DATE if isinstance(value, str):
                 return Literal(datetime.date.fromisoformat(value.strip()), DATE)
             case Kind.DATE if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-                return Literal(value, DATE)
+                return Literal(datetime.date(value.year, value.month, value.day), DATE)
             case Kind.TIMESTAMP | Kind.TIMESTAMPTZ if isinstance(value, str | datetime.date):
                 return _moment(value, type_, thing)
     except (ValueError, OverflowError) as error:
@@ -294,10 +295,17 @@ def coerce(value: Scalar, type_: Type, thing: str) -> Literal:
 
 
 def _moment(value: str | datetime.date, type_: Type, thing: str) -> Literal:
+    """A time as a plain `datetime`: a subclass may hold more than microseconds (pandas has nanoseconds), and two
+    constants that differ in Python would then be one value to the engine."""
+    if getattr(value, "nanosecond", 0):
+        raise UsageError(thing, "times are kept to the microsecond", str(value), "round it first")
     if isinstance(value, str):
         value = datetime.datetime.fromisoformat(value.strip())
     elif not isinstance(value, datetime.datetime):
         value = datetime.datetime(value.year, value.month, value.day)
+    else:
+        time = (value.hour, value.minute, value.second, value.microsecond, value.tzinfo)
+        value = datetime.datetime(value.year, value.month, value.day, *time, fold=value.fold)
     if type_.kind is Kind.TIMESTAMP:
         if value.tzinfo is not None:
             hint = "write the time without a zone"

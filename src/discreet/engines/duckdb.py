@@ -210,6 +210,12 @@ def _load_keys(connection: duckdb.DuckDBPyConnection, table: KeyTable) -> None:
     texts = [[_key_text(row[place]) for row in table.rows] for place in range(len(table.types))]
     # In row order: the position of a key in the list is its index.
     connection.execute(f"INSERT INTO {table.name} SELECT unnest(range(?)), {cast}", [len(table.rows), *texts])
+    # Every sensitivity rests on a row standing in one group at most. The keys were told apart before the engine's own
+    # cast; if the cast made two of them one, a row would count in both groups.
+    names = ", ".join(f"k{place}" for place in range(len(table.types)))
+    repeated = f"SELECT 1 FROM {table.name} GROUP BY {names} HAVING COUNT(*) > 1 LIMIT 1"
+    if connection.execute(repeated).fetchone() is not None:
+        raise EngineError("keys", "two of them are one and the same value to the engine; the query's cost stays spent")
 
 
 def _key_text(value: Scalar) -> str | None:
