@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import discreet
 from discreet.engines.duckdb_connection import connect
 from discreet.errors import SourceError, UsageError
 from discreet.schema import Registration
@@ -219,3 +221,60 @@ def test_importing_sources_imports_no_engine_and_no_frames() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_opening_again_tells_nothing_about_the_values(tmp_path: Path) -> None:
+    """Whatever one person's value is or is missing, a registered frame opens, and others' values stay."""
+    first = pd.DataFrame(
+        {
+            "o": pd.Series(["a", "b", "c"], dtype=object),
+            "n": [1, 2, 3],
+            "code": [1, 2, 3],
+            "t": pd.Series([DAY] * 3, dtype=object),
+            "c": pd.Categorical(["a", "b", "c"]),
+        }
+    )
+    declared = {"code": "VARCHAR"}
+    keep = {"ledger": str(tmp_path / "l"), "name": "f"}
+    discreet.open(first, types=declared, **keep)
+    stored = register_frame(first, "f", types=declared)
+    odd: list[Any] = [1, 2.5, None, True, DAY.replace(tzinfo=datetime.UTC), [1], "x", Decimal("1.5")]
+    for column in first:
+        for value in odd:
+            values = [*first[column].tolist()[:2], value]
+            for dtype in (object, None):
+                again = first.assign(**{str(column): pd.Series(values, dtype=dtype)})
+                discreet.open(again, **keep)
+                kept = [row for row in rows(stored, again) if row[0] in ("a", "b") or column == "o"][:2]
+                assert len(kept) == 2
+                if column in ("n", "code"):
+                    # Also where pandas made doubles of all of them, because one is missing.
+                    assert [row[1:3] for row in rows(stored, again)[:2]] == [(1, "1"), (2, "2")]
+    for other in (first.iloc[:0], first.astype(object).iloc[:0], first[["n"]], first.rename(columns={"n": "N"})):
+        discreet.open(other, **keep)
+        assert len(rows(stored, other)) == len(other)
+    with pytest.raises(UsageError, match="VARCHAR, fixed at registration"):
+        discreet.open(first, types={"code": "BIGINT"}, **keep)
+    with pytest.raises(UsageError, match="no such column"):
+        discreet.open(first, types={"x": "BIGINT"}, **keep)
+
+
+def test_records_that_became_something_else_are_missing() -> None:
+    registration = register_frame(pa.table({"r": [{"k": 1}], "x": [1]}), "f")
+    for column in ([1], [{"j": 1}], [None], [[1]]):
+        assert rows(registration, pa.table({"r": column, "x": [2]})) == [(None, 2)]
+    assert rows(registration, pa.table({"x": [2]})) == [(None, 2)]
+
+
+def test_frames_that_cannot_be_read_say_why() -> None:
+    for empty in (pd.DataFrame(index=range(3)), pl.DataFrame(), pa.table({})):
+        with pytest.raises(SourceError, match="has no columns"):
+            register_frame(empty, "f")
+    for name, type_, value in (("float", pa.float16(), 1.5), ("decimal256", pa.decimal256(50, 2), Decimal("1.5"))):
+        bad = pa.table({"a": [1], "b": pa.array([value], type_)})
+        with pytest.raises(SourceError, match=f"'b' is .*{name}") as caught:
+            register_frame(bad, "f")
+        assert caught.value.__context__ is None
+        registration = register_frame(pa.table({"a": [1], "b": [1.5]}), "f")
+        with pytest.raises(SourceError, match="'b' is "):
+            rows(registration, bad)

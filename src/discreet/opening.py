@@ -157,19 +157,20 @@ def _register_file(
 
 
 def _register_frame(book: Ledger, frame: object, name: str, types: Mapping[str, str]) -> str:
-    """Register a data frame, if it is not yet; its columns and types must be the same each time. A notice, if it
-    was."""
+    """Register a data frame, if it is not yet. A notice, if it was.
+
+    The stored schema wins ever after: columns are found by name, values cast to the stored types. To infer the
+    types again, and to refuse others than before, would tell for free what one person's value is.
+    """
     from discreet import sources
 
     registration = book.registration(f"frame:{name}")
+    if registration is not None:
+        sources.check_frame(registration, frame, types=types)
+        return ""
     made = sources.register_frame(frame, name, types=types)
-    if registration is None:
-        book.register(made, first=True)
-        return _registered(name, made)
-    if made.schema != registration.schema:
-        rule = "has other columns or types than when it was registered"
-        raise UsageError(f"data frame {name!r}", rule, hint="give the new table a name of its own")
-    return ""
+    book.register(made, first=True)
+    return _registered(name, made)
 
 
 def _registered(name: str, registration: Registration) -> str:

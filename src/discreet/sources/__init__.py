@@ -11,13 +11,21 @@ from discreet.sources.inspection import Inspection
 from discreet.sources.location import Location, identify, locate
 from discreet.sources.options import Reading, read_options
 from discreet.sources.reading import attach, extended, files_of, fingerprint, is_read_in_place, relation, same_files
-from discreet.sources.registering import check_stored, describe, inspect_source, register, register_frame
+from discreet.sources.registering import (
+    check_frame,
+    check_stored,
+    describe,
+    inspect_source,
+    register,
+    register_frame,
+)
 
 __all__ = [
     "Inspection",
     "Location",
     "Reading",
     "attach",
+    "check_frame",
     "check_stored",
     "describe",
     "extended",

@@ -11,15 +11,15 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import SourceError, UsageError
-from discreet.schema import Column, Kind, Registration, Schema, Type, parse_type
-from discreet.sources.engine_types import fields, value
+from discreet.schema import FLOAT, INTEGER, TEXT, Column, Kind, Registration, Schema, Type, parse_type
+from discreet.sources.engine_types import fields, missing, value
 from discreet.sources.objects import column_texts, column_type
-from discreet.sources.preparing import view_name
+from discreet.sources.preparing import create_view, view_name
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["inspect_frame", "lend", "select_frame"]
+__all__ = ["check_names_of", "frame_types", "inspect_frame", "lend", "select_frame"]
 
 
 def inspect_frame(
@@ -33,14 +33,13 @@ def inspect_frame(
         UsageError: for a declared type of a column that does not exist.
     """
     thing = f"frame {name!r}"
-    names = _names(frame, thing)
-    for i, column in enumerate(names):
-        if column in names[:i]:
-            twice = f"column {column!r} appears twice (positions {names.index(column) + 1} and {i + 1})"
-            raise SourceError(thing, twice, hint="rename one of them")
+    names = check_names_of(frame, thing)
+    if not names:
+        raise SourceError(thing, "has no columns that can be asked about")
     view = view_name(f"frame:{name}")
-    lent, own = _lent(frame, names, thing)
-    connection.register(view, lent)
+    lent, objects = _lent(frame, names, thing)
+    own = {i: column_type(values, f"{thing}, column {names[i]!r}") for i, values in objects.items()}
+    _register(connection, view, lent, names, thing)
     described = connection.sql(f"FROM {view}")
     columns: list[Column] = []
     paths: list[list[str]] = []
@@ -61,27 +60,92 @@ def inspect_frame(
 def lend(connection: DuckDBPyConnection, registration: Registration, frame: object) -> None:
     """Make `frame` known to the connection under the name that `select_frame` uses.
 
-    A registered column that the frame no longer has is missing everywhere.
+    The stored schema decides, not the values: a registered column that the frame no longer has is missing
+    everywhere, a value that does not fit the stored type is missing.
 
     Raises:
-        SourceError: as `inspect_frame`.
+        SourceError: if it cannot be read at all, whatever its values.
     """
-    lent, _ = _lent(frame, list(registration.reader["columns"]), registration.source)
-    connection.register(view_name(registration.source), lent)
+    names, paths = list(registration.reader["columns"]), registration.reader["paths"]
+    view = view_name(registration.source)
+    lent, _ = _lent(frame, names, registration.source)
+    _register(connection, f"{view}_lent", lent, names, registration.source)
+    described = connection.sql(f"FROM {view}_lent")
+    there = {field.path: field.type for field in fields(described.columns, described.types)}
+    parts = []
+    for i, column in enumerate(registration.schema.columns):
+        path = tuple(paths[i])
+        if len(path) > 1 and path not in there:
+            text = missing(column.type)
+        elif column.type == TEXT and there.get(path) == FLOAT:
+            text = _double_text(path)
+        else:
+            text = value(path, column.type)
+        parts.append(f"{text} AS c{i}")
+    create_view(connection, view, f"SELECT {', '.join(parts)} FROM {view}_lent")
 
 
 def select_frame(registration: Registration, columns: Collection[int]) -> str:
     """The SELECT of a lent frame's columns ``c{i}``."""
-    paths = registration.reader["paths"]
-    parts = [f"{value(paths[i], registration.schema.columns[i].type)} AS c{i}" for i in sorted(columns)]
-    return f"SELECT {', '.join(parts) or '1 AS one'} FROM {view_name(registration.source)}"
+    chosen = ", ".join(f"c{i}" for i in sorted(columns))
+    return f"SELECT {chosen or '1 AS one'} FROM {view_name(registration.source)}"
 
 
-def _lent(frame: Any, names: Sequence[str], thing: str) -> tuple[object, dict[int, Type]]:
-    """What DuckDB can read, its columns renamed, and the types of those that became text on the way."""
+def check_names_of(frame: object, thing: str) -> list[str]:
+    """The frame's columns, in order.
+
+    Raises:
+        SourceError: for something that is no frame, that can be read only once, or whose names repeat.
+    """
+    names = _names(frame, thing)
+    for i, column in enumerate(names):
+        if column in names[:i]:
+            twice = f"column {column!r} appears twice (positions {names.index(column) + 1} and {i + 1})"
+            raise SourceError(thing, twice, hint="rename one of them")
+    return names
+
+
+def _double_text(path: Sequence[str]) -> str:
+    """A double as text, whole ones as whole numbers.
+
+    pandas turns whole numbers into doubles where one of them is missing; they must not all read 1.0 for 1 then.
+    """
+    text, whole = value(path, TEXT), value(path, INTEGER)
+    double = value(path, FLOAT)
+    return f"CASE WHEN {double} = TRY_CAST({whole} AS DOUBLE) THEN CAST({whole} AS VARCHAR) ELSE {text} END"
+
+
+def _register(connection: DuckDBPyConnection, view: str, lent: Any, names: Sequence[str], thing: str) -> None:
+    """Make `lent` known to the connection.
+
+    Raises:
+        SourceError: naming the column, for an Arrow type that DuckDB does not read.
+    """
+    if hasattr(lent, "schema"):
+        empty = lent.schema.empty_table()
+        if not _readable(connection, empty):
+            for i, column in enumerate(names):
+                if not _readable(connection, empty.select([i])):
+                    rule = f"column {column!r} is {empty.schema.types[i]}, which cannot be read"
+                    raise SourceError(thing, rule, hint="cast it first, to float64 or decimal128")
+    connection.register(view, lent)
+
+
+def _readable(connection: DuckDBPyConnection, empty: object) -> bool:
+    import duckdb
+
+    try:
+        connection.from_arrow(empty).fetchall()
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _lent(frame: Any, names: Sequence[str], thing: str) -> tuple[object, dict[int, list[Any]]]:
+    """What DuckDB can read, its columns renamed, and the values of those that became text on the way."""
     module = type(frame).__module__.split(".")[0]
     if module == "pandas":
-        return _lent_pandas(frame, names, thing)
+        return _lent_pandas(frame, names)
     try:
         import pyarrow as pa
     except ImportError:
@@ -124,10 +188,10 @@ def _collected(frame: Any, thing: str) -> Any:
     raise SourceError(thing, "is a lazy frame that cannot be computed", hint="collect it first")
 
 
-def _lent_pandas(frame: Any, names: Sequence[str], thing: str) -> tuple[object, dict[int, Type]]:
+def _lent_pandas(frame: Any, names: Sequence[str]) -> tuple[object, dict[int, list[Any]]]:
     import pandas as pd
 
-    own: dict[int, Type] = {}
+    objects: dict[int, list[Any]] = {}
     columns: dict[str, Any] = {}
     shown = [str(name) for name in frame.columns]
     for i, name in enumerate(names):
@@ -137,10 +201,10 @@ def _lent_pandas(frame: Any, names: Sequence[str], thing: str) -> tuple[object, 
         series = frame.iloc[:, shown.index(name)].reset_index(drop=True)
         if not _engine_reads(series.dtype):
             values = series.tolist()
-            own[i] = column_type(values, f"{thing}, column {name!r}")
+            objects[i] = values
             series = pd.Series(column_texts(values), dtype=object)
         columns[f"c{i}"] = series
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(frame))), own
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(frame))), objects
 
 
 def _engine_reads(dtype: Any) -> bool:

@@ -12,7 +12,7 @@ from discreet.errors import UsageError
 from discreet.schema import Registration
 from discreet.sources.delimited import inspect_delimited
 from discreet.sources.duckdb_tables import inspect_duckdb
-from discreet.sources.frames import frame_types, inspect_frame
+from discreet.sources.frames import check_names_of, frame_types, inspect_frame, lend
 from discreet.sources.inspection import Inspection
 from discreet.sources.json_lines import inspect_json
 from discreet.sources.location import Location, locate
@@ -21,7 +21,7 @@ from discreet.sources.options import read_options
 from discreet.sources.parquet import inspect_parquet
 from discreet.sources.sqlite_tables import inspect_sqlite
 
-__all__ = ["check_stored", "describe", "inspect_source", "register", "register_frame"]
+__all__ = ["check_frame", "check_stored", "describe", "inspect_source", "register", "register_frame"]
 
 _INSPECT = {
     "csv": inspect_delimited,
@@ -85,6 +85,27 @@ def register_frame(frame: object, name: str, *, types: Mapping[str, str] | None 
         raise UsageError("name", "must not be empty: the budget of the frame is found by it", name)
     with connect() as connection:
         return inspect_frame(connection, frame, name, frame_types(dict(types or {})))[0]
+
+
+def check_frame(registration: Registration, frame: object, *, types: Mapping[str, str] | None = None) -> None:
+    """Refuse a frame that cannot be read as the registered one, before anything is asked about it.
+
+    No type is inferred and no value looked at: columns that are absent, and values that do not fit the stored
+    types, are missing.
+
+    Raises:
+        SourceError: if it is no frame, or of a kind that cannot be read.
+        UsageError: for declared types that are not the stored ones.
+    """
+    stored = {column.name: column.type for column in registration.schema.columns}
+    for name, declared in frame_types(dict(types or {})).items():
+        if name not in stored:
+            raise UsageError("types", f"there is no such column; there are {', '.join(list(stored)[:20])}", name)
+        if declared != stored[name]:
+            raise UsageError(f"type of {name!r}", f"is {stored[name]}, fixed at registration", str(declared))
+    check_names_of(frame, registration.source)
+    with connect() as connection:
+        lend(connection, registration, frame)
 
 
 def check_stored(registration: Registration, **options: Any) -> None:
