@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from discreet.cli import main
-
 if __name__ == "__main__":
-    main()
+    try:
+        from discreet.cli import main
+
+        main()
+    except KeyboardInterrupt:  # before `main` could see to it itself
+        from discreet.cli import interrupted
+
+        interrupted("discreet: interrupted.\n")

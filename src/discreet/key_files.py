@@ -7,6 +7,7 @@ copy of the private data: its keys appear in the answer whoever has rows there.
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from discreet.keys import MOST_KEYS, KeyText, split_line
 __all__ = ["is_frame", "keys_of_frame", "read_keys_list", "read_keys_table"]
 
 KeyRows = list[tuple[object, ...]]
+
+LARGEST_FILE = 2**28
+"""Bytes of a keys file that is text: MOST_KEYS keys of 268 bytes each."""
 
 
 def read_keys_table(path: Path, thing: str = "keys file") -> tuple[tuple[str, ...], KeyRows]:
@@ -65,12 +69,25 @@ def read_keys_list(path: Path, thing: str = "keys file") -> tuple[KeyText | None
 
 def _text_of(path: Path, thing: str) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        _check_regular(path, thing)
+        with path.open("rb") as file:
+            # The size that the system tells is not asked: of some files it is 0, whatever is in them.
+            content = file.read(LARGEST_FILE + 1)
+        text = content.decode("utf-8-sig") if len(content) <= LARGEST_FILE else None
     except (OSError, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
             raise SourceError(thing, "is not UTF-8 text", str(path)) from None
         reason = (getattr(error, "strerror", None) or "unknown reason").lower()
         raise SourceError(thing, f"cannot be read ({reason})", str(path)) from None
+    if text is None:
+        raise UsageError(thing, f"must have at most {LARGEST_FILE} bytes", str(path))
+    return text
+
+
+def _check_regular(path: Path, thing: str) -> None:
+    """Refuse pipes, which would be waited for, and devices, which have no end; and folders."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise SourceError(thing, "is not a regular file", str(path))
 
 
 def _read_csv(path: Path, thing: str) -> tuple[tuple[str, ...], KeyRows]:

@@ -165,7 +165,23 @@ def _outputs(query: Query, keys: tuple[KeyColumn, ...], clauses: Clauses) -> tup
             "has no aggregate, and would show the private rows themselves",
             hint="ask for COUNT(*), SUM(x), AVG(x) or COUNT(DISTINCT unit)",
         )
-    return tuple(_one_output(output, keys, clauses) for output in query.outputs)
+    outputs = tuple(_one_output(output, keys, clauses) for output in query.outputs)
+    _check_names(outputs)
+    return outputs
+
+
+def _check_names(outputs: tuple[PlannedOutput, ...]) -> None:
+    """Refuse an output that is called as an end of another one's interval: in a row of the answer one of the two
+    would be written over.
+
+    Raises:
+        UsageError: with the name that stands twice.
+    """
+    ends = {f"{o.name}_{end}": o.name for o in outputs if o.function != "key" for end in ("low", "high")}
+    for output in outputs:
+        if output.name in ends:
+            rule = f"is the name of an end of the interval of {ends[output.name]!r}"
+            raise UsageError("SELECT", f"output {output.name!r} {rule}", hint="choose another alias")
 
 
 def _one_output(output: Output, keys: tuple[KeyColumn, ...], clauses: Clauses) -> PlannedOutput:

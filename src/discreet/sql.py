@@ -66,7 +66,7 @@ def parse(text: str) -> Query:
         RefusedError: a construct that cannot be answered privately; names it and what to write instead.
     """
     if not isinstance(text, str) or not text.strip():
-        raise UsageError("query", "must be a SELECT statement", hint='for example "SELECT COUNT(*) FROM data"')
+        raise _no_statement()
     if len(text) > LONGEST_TEXT or "\x00" in text:
         raise UsageError("query", f"must be at most {LONGEST_TEXT} characters, without NUL")
     try:
@@ -93,9 +93,16 @@ def _parse_statement(text: str) -> tuple[exp.Expr, Options]:
         raise _syntax_error(error) from None
     finally:
         logger.disabled = disabled
-    if len(statements) != 1 or statements[0] is None:
-        raise UsageError("query", "must be exactly one statement", len(statements))
-    return statements[0], options
+    written = [statement for statement in statements if statement is not None]
+    if not written:  # semicolons or comments alone
+        raise _no_statement()
+    if len(written) != 1:
+        raise UsageError("query", "must be exactly one statement", len(written))
+    return written[0], options
+
+
+def _no_statement() -> UsageError:
+    return UsageError("query", "must be a SELECT statement", hint='for example "SELECT COUNT(*) FROM data"')
 
 
 def _syntax_error(error: ParseError) -> UsageError:

@@ -11,7 +11,7 @@ from discreet.errors import UsageError
 if TYPE_CHECKING:
     from discreet.query import Bounds
 
-__all__ = ["choose", "read_bounds", "read_keys", "read_public", "read_types"]
+__all__ = ["choose", "keys_file_paths", "read_bounds", "read_keys", "read_public", "read_types"]
 
 
 def choose(option: str, value: str, known: Sequence[str]) -> str:
@@ -80,7 +80,7 @@ def read_keys(
     for text in files or ():
         table = Path(text).expanduser()
         name, path = split_name(text)
-        if "=" not in text or table.is_file():
+        if _is_table(text):
             names, rows = read_keys_table(table, "--keys-file")
             listed: Sequence[object] = [row[0] for row in rows] if len(names) == 1 else rows
             which = names[0] if len(names) == 1 else names
@@ -90,6 +90,18 @@ def read_keys(
             raise UsageError("--keys-file", "must be FILE or NAME=FILE", text, "for example --keys-file keys.csv")
         keys[name] = (*keys.get(name, ()), *read_keys_list(Path(path).expanduser(), "--keys-file"))
     return keys
+
+
+def _is_table(text: str) -> bool:
+    """Whether --keys-file names a file alone."""
+    return "=" not in text or Path(text).expanduser().is_file()
+
+
+def keys_file_paths(files: Sequence[str] | None) -> list[Path]:
+    """The files that `read_keys` reads."""
+    from discreet.keys import split_name
+
+    return [Path(text if _is_table(text) else split_name(text)[1]).expanduser() for text in files or ()]
 
 
 def read_public(texts: Sequence[str] | None) -> dict[str, str]:

@@ -28,7 +28,7 @@ def look_ahead(question: Question, *, format: str, output: str | None, report: s
 
     choose("--format", format, FORMATS)
     confidence = parse_confidence(question.confidence)
-    with planned(question) as (dataset, plan), destinations(dataset, output, report) as (table, document):
+    with planned(question) as (dataset, plan), destinations(question, dataset, output, report) as (table, document):
         balance = dataset.balance()
         left = balance.left if balance is not None else asked_budget(question)
         found = estimate(plan, left, confidence)

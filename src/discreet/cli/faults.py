@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
+from discreet.cli import INTERRUPTED
 from discreet.cli.talk import say
 from discreet.errors import DiscreetError, UsageError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-INTERRUPTED = 130
 INTERNAL = 1
 _UNEXPECTED = (
     "discreet: internal fault: the command stopped, and why is not shown, since that could show data. "

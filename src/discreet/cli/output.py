@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from discreet.errors import OutputError, UsageError
@@ -83,7 +84,10 @@ class FileDestination:
             if path.exists() and not os.access(path, os.W_OK):
                 raise OutputError(option, "cannot be written (permission denied)", self._name)
             if path.exists() and not path.is_file():
-                return  # a pipe or a device: there is no "beside", it is written in place
+                if not _can_be_written_in_place(path):
+                    rule = "must be a regular file, or one that is not there yet"
+                    raise UsageError(option, rule, self._name, "for a pipe: -o - (stdout), or -o /dev/stdout")
+                return  # a device: there is no "beside", it is written in place
             path = self._path = path.resolve()
             handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
             os.close(handle)
@@ -127,17 +131,20 @@ Destination = StdoutDestination | FileDestination
 
 
 @contextlib.contextmanager
-def destination(option: str, path: str | None, taken: dict[str, Path]) -> Iterator[Destination]:
+def destination(
+    option: str, path: str | None, taken: dict[Path, str], of_source: Callable[[Path], bool]
+) -> Iterator[Destination]:
     """A destination made ready: a file, or stdout for None or "-".
 
     Args:
         option: its name, for errors.
         path: what the user wrote.
         taken: files that must not be written over, under the names to tell them by.
+        of_source: whether a file would be, or become, one of the source's.
 
     Raises:
         OutputError: it cannot be written.
-        UsageError: it is one of the taken files, or has no name.
+        UsageError: it is one of the taken files or would be of the source, is a named pipe, or has no name.
     """
     if path is None or path == "-":
         yield StdoutDestination()
@@ -146,12 +153,24 @@ def destination(option: str, path: str | None, taken: dict[str, Path]) -> Iterat
         raise UsageError(option, "must be the path of a file", path)
     ready = FileDestination(option, Path(path))
     try:
-        for what, other in taken.items():
+        for other, what in taken.items():
             if ready.path == other or (ready.path.exists() and other.exists() and ready.path.samefile(other)):
                 raise UsageError(option, f"must not be {what}: it would be written over", path)
+        written = Path(path).expanduser()
+        # A link counts by what it leads to, and by where it lies itself.
+        if of_source(ready.path) or of_source(written.parent.resolve() / written.name):
+            rule = "must not be in the source's folder or of its pattern: the answer would be read as data"
+            raise UsageError(option, rule, path, "write it to another folder")
         yield ready
     finally:
         ready.discard()
+
+
+def _can_be_written_in_place(path: Path) -> bool:
+    """Whether something that is neither file nor folder can be opened without waiting: devices, and the pipes behind
+    /dev/stdout and /dev/fd, which are open already. A named pipe waits for its reader, perhaps for ever."""
+    kind = path.stat().st_mode
+    return stat.S_ISCHR(kind) or (stat.S_ISFIFO(kind) and Path("/dev") in path.absolute().parents)
 
 
 _SIGNS = "─…±"

@@ -10,10 +10,11 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from discreet.cli.arguments import choose, read_bounds, read_keys, read_public, read_types
+from discreet.cli.arguments import choose, keys_file_paths, read_bounds, read_keys, read_public, read_types
 from discreet.cli.output import Destination, destination
 from discreet.cli.talk import about_answer, say, warn_of_epsilon
 from discreet.errors import DiscreetError, UsageError
@@ -76,7 +77,7 @@ def ask(question: Question, *, format: str, output: str | None, report: str | No
     confidence = parse_confidence(question.confidence)
     outcome = _NOT_CHARGED
     try:
-        with planned(question) as (dataset, plan), destinations(dataset, output, report) as places:
+        with planned(question) as (dataset, plan), destinations(question, dataset, output, report) as places:
             warn_of_epsilon(plan.loss.epsilon)
             budget = asked_budget(question)
             if budget is not None:
@@ -98,23 +99,26 @@ def ask(question: Question, *, format: str, output: str | None, report: str | No
 
 
 @contextlib.contextmanager
-def destinations(dataset: Dataset, output: str | None, report: str | None) -> Iterator[Places]:
+def destinations(question: Question, dataset: Dataset, output: str | None, report: str | None) -> Iterator[Places]:
     """Where the table and the report go, made ready.
 
     Raises:
         OutputError: one cannot be written.
-        UsageError: one would be written over another, the source or the ledger.
+        UsageError: one would be written over another, the ledger or anything that the query reads.
     """
-    taken = _taken(dataset)
+    from discreet.sources import belongs
+
+    taken = _taken(question, dataset)
+    of_source = partial(belongs, dataset.registration)
     with contextlib.ExitStack() as stack:
-        table = stack.enter_context(destination("--output", output, taken))
+        table = stack.enter_context(destination("--output", output, taken, of_source))
         document = None
         if report is not None:
             if table.path is not None:
-                taken["the --output file"] = table.path
+                taken[table.path] = "the --output file"
             elif report == "-":
                 raise UsageError("--report", "must be a file: the answer goes to stdout", report)
-            document = stack.enter_context(destination("--report", report, taken))
+            document = stack.enter_context(destination("--report", report, taken, of_source))
         yield table, document
 
 
@@ -224,14 +228,29 @@ def _deliver(answer: Answer, question: Question, places: Places, format: str) ->
         raise
 
 
-def _taken(dataset: Dataset) -> dict[str, Path]:
+def _taken(question: Question, dataset: Dataset) -> dict[Path, str]:
     """Files that an answer must never be written over."""
     from discreet.sources import files_of
 
-    taken = {"the ledger": dataset.ledger_path}
+    ledger = dataset.ledger_path
+    taken = {ledger: "the ledger"}
+    for suffix in ("-wal", "-shm", "-journal"):  # newest debits may be in the journal alone
+        taken[ledger.with_name(ledger.name + suffix)] = f"the ledger's {suffix} file"
     for path in files_of(dataset.registration):
-        taken[f"the source's {path.name}"] = path
+        taken[path] = f"the source's {path.name}"
+    for path in keys_file_paths(question.keys_file):
+        taken[path.resolve()] = f"the --keys-file {path.name}"
+    for name, file in read_public(question.public).items():
+        for path in _public_files(file):
+            taken[path] = f"a file of the public table {name}"
     return taken
+
+
+def _public_files(source: str) -> list[Path]:
+    from discreet.sources import identify
+    from discreet.sources.files import source_files
+
+    return [Path(file.path).resolve() for file in source_files(identify(source).to_reader())]
 
 
 def _user() -> str:

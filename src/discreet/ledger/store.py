@@ -147,6 +147,8 @@ class Store:
             )
         if self.path.is_dir():
             raise LedgerError(self._thing, "is a folder", hint="name a file")
+        if not self.path.is_file():  # opening a pipe would wait for whoever opens its other end
+            raise LedgerError(self._thing, "is not a regular file", hint="name another file")
         self._look_before()
         effective = os.access in os.supports_effective_ids
         for place, what in ((self.path, "the file"), (self.path.parent, "its folder")):

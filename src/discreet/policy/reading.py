@@ -39,6 +39,8 @@ def load_policy(path: Path | str) -> Policy:
     """
     place = Path(path).expanduser()
     try:
+        if place.exists() and not place.is_file():  # a pipe would be waited for, a device has no end
+            raise UsageError("policy", "is not a regular file", str(path))
         content = place.read_bytes()
     except FileNotFoundError:
         raise UsageError("policy", "there is no such file", str(path), "write one with discreet init SOURCE") from None

@@ -10,7 +10,16 @@ from __future__ import annotations
 from discreet.sources.inspection import Inspection
 from discreet.sources.location import Location, identify, locate
 from discreet.sources.options import Reading, read_options
-from discreet.sources.reading import attach, extended, files_of, fingerprint, is_read_in_place, relation, same_files
+from discreet.sources.reading import (
+    attach,
+    belongs,
+    extended,
+    files_of,
+    fingerprint,
+    is_read_in_place,
+    relation,
+    same_files,
+)
 from discreet.sources.registering import (
     check_frame,
     check_stored,
@@ -25,6 +34,7 @@ __all__ = [
     "Location",
     "Reading",
     "attach",
+    "belongs",
     "check_frame",
     "check_stored",
     "describe",

@@ -6,6 +6,7 @@ were registered.
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import gzip
 import zlib
@@ -24,6 +25,7 @@ __all__ = [
     "byte_chunks",
     "check_name",
     "compression_of",
+    "is_among",
     "matching",
     "partition_names",
     "source_files",
@@ -72,6 +74,34 @@ def matching(root: str, pattern: str) -> list[str]:
         # A name that starts with an underscore marks what is not data (_SUCCESS, _temporary).
         names = [name for name in names if not any(part.startswith("_") for part in Path(name).parts)]
     return sorted(str(Path(root, name)) for name in names if Path(root, name).is_file())
+
+
+def is_among(reader: Mapping[str, Any], path: Path, suffixes: Sequence[str] = ()) -> bool:
+    """Whether a path is that of a file of a source, or a new file there would be one.
+
+    In a whole folder everything counts, whatever its ending.
+
+    Args:
+        reader: of the source.
+        path: absolute, the links of its folder followed.
+        suffixes: what is put behind the name of the source's one file to name those that lie beside it.
+    """
+    root, pattern = Path(reader["path"]), reader["pattern"]
+    if pattern is None:
+        return path in (root, *(root.with_name(root.name + suffix) for suffix in suffixes))
+    *folders, name = pattern.split("/")
+    if name == "**":
+        folders, name = [*folders, name], "*"
+    if pattern == "**/*":
+        if path.is_relative_to(root):
+            return True
+    elif not fnmatch.fnmatchcase(path.name, name):
+        return False
+    # Folders may be links to elsewhere: compared is what they are, not how they are called.
+    places = glob.glob("/".join([*folders, ""]), root_dir=root, recursive=True) if folders else []  # noqa: PTH207
+    if set(folders) <= {"**"}:
+        places.append(".")
+    return any(Path(root, place).resolve() == path.parent for place in places)
 
 
 def partition_names(files: Sequence[SourceFile]) -> list[str]:

@@ -10,7 +10,7 @@ from discreet.errors import SourceError
 from discreet.schema import Registration
 from discreet.sources.delimited_rows import attach_delimited, select_delimited
 from discreet.sources.duckdb_tables import attach_duckdb, select_duckdb
-from discreet.sources.files import source_files
+from discreet.sources.files import is_among, source_files
 from discreet.sources.frames import lend, select_frame
 from discreet.sources.json_lines import attach_json, below, select_json
 from discreet.sources.logs import attach_log, select_log
@@ -20,7 +20,7 @@ from discreet.sources.sqlite_tables import attach_sqlite, select_sqlite
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["attach", "extended", "files_of", "fingerprint", "is_read_in_place", "relation", "same_files"]
+__all__ = ["attach", "belongs", "extended", "files_of", "fingerprint", "is_read_in_place", "relation", "same_files"]
 
 
 def relation(registration: Registration, columns: Collection[int] | None = None) -> str:
@@ -103,6 +103,20 @@ def files_of(registration: Registration) -> list[Path]:
         return [Path(file.path) for file in source_files(registration.reader)]
     except SourceError:
         return []
+
+
+def belongs(registration: Registration, path: Path) -> bool:
+    """Whether a file, which need not exist yet, is or would be of a source: its file or a side file of its
+    database, in its folder, or of its pattern.
+
+    Args:
+        registration: of the source.
+        path: absolute, the links of its folder followed.
+    """
+    if registration.format == "frame":
+        return False
+    suffixes = {"sqlite": ("-wal", "-shm", "-journal"), "duckdb": (".wal",)}.get(registration.format, ())
+    return is_among(registration.reader, path, suffixes)
 
 
 def fingerprint(registration: Registration) -> tuple[tuple[str, int, int, int, int], ...]:
