@@ -174,6 +174,46 @@ def test_what_is_no_column(values):
 
 
 def test_only_numbers_are_summed():
-    for values in (["a"], [dt.date(2024, 1, 1)], np.array(["a"]), [1j]):
-        with pytest.raises(UsageError, match="numbers"):
-            discreet.sum(values, bounds=(0, 1), epsilon=1)
+    """A declared type of something else is refused; nothing that stands in a column without one is."""
+    typed = (
+        np.array(["a"]),
+        np.array(["2024-01-01"], dtype="M8[D]"),
+        pd.Series(["a"], dtype="string"),
+        pd.Series(["a"], dtype="category"),
+        pd.Series([dt.datetime(2024, 1, 1)]),
+        pl.Series(["a"]),
+        pl.Series([dt.date(2024, 1, 1)]),
+        pa.array(["a"]),
+        pa.chunked_array([["a"]]),
+    )
+    for column in typed:
+        for values in (column, column[:0]):
+            with pytest.raises(UsageError, match="numbers"):
+                discreet.sum(values, bounds=(0, 1), epsilon=1)
+    for odd in ("a", dt.date(2024, 1, 1), 1j, [1], object(), b"", None):
+        for column in ([3, odd, 4], pd.Series([3, odd, 4], dtype=object), np.array([3, odd, 4], dtype=object)):
+            assert discreet.sum(column, bounds=(0, 9), epsilon=PROBE).value == pytest.approx(7, abs=1e-4)
+            assert discreet.mean(column, bounds=(0, 9), epsilon=PROBE).value == pytest.approx(3.5, abs=1e-4)
+
+
+def test_numbers_of_every_declared_type_are_summed():
+    for column in (
+        pd.Series([3, 4], dtype="Int8"),
+        pd.Series([3, 4], dtype="Float32"),
+        pd.Series([3, 4], dtype="int64[pyarrow]"),
+        pl.Series([3, 4], dtype=pl.UInt8),
+        pl.Series([Decimal(3), Decimal(4)]),
+        pa.array([Decimal(3), Decimal(4)]),
+        pa.array([3.0, 4.0], pa.float32()),
+        pa.chunked_array([[3], [4]]),
+    ):
+        assert discreet.sum(column, bounds=(0, 9), epsilon=PROBE).value == pytest.approx(7, abs=1e-4)
+
+
+def test_masked_values_are_missing():
+    for dtype in (np.int64, np.float64, object):
+        column = np.ma.masked_array(np.array([3, 999, 4], dtype=dtype), mask=[False, True, False])
+        assert discreet.count(column, epsilon=PROBE).value == 2
+        assert discreet.sum(column, bounds=(0, 1000), epsilon=PROBE).value == pytest.approx(7, abs=1e-2)
+        assert discreet.mean(column, bounds=(0, 1000), epsilon=PROBE).value == pytest.approx(3.5, abs=1e-2)
+    assert discreet.count(np.ma.masked_array([1, 2], mask=True), epsilon=PROBE).value == 0

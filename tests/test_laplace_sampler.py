@@ -241,3 +241,13 @@ def test_importing_the_room_imports_neither_the_textbook_nor_a_cipher() -> None:
         "assert not bad and 'discreet.laplace.textbook' not in sys.modules, bad\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_sizes_and_centres_that_no_memory_holds():
+    for size in (10**12, 2**70, (2**20, 2**20), (0, 2**70)):
+        for sample in (sample_discrete_laplace, sample_laplace):
+            with pytest.raises(UsageError, match="at most 1073741824 draws"):
+                sample(2, size)
+    for loc in (np.array([1, 2]), np.array([1]), np.array(["x"])):
+        with pytest.raises(UsageError, match="loc"):
+            sample_laplace(1, 2, loc=loc)

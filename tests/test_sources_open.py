@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +208,19 @@ def test_the_command_line_says_the_same(discreet: Any, tmp_path: Path) -> None:
     assert "must not be the source's d.csv" in done.error()
     done = discreet("estimate", str(tmp_path / "b.csv"), "SELECT COUNT(*) FROM data", "--records", "x", *common[:3])
     assert "records: means nothing for delimited text" in done.error()
+
+
+def test_what_cannot_be_a_source_or_a_copy_says_so(tmp_path: Path) -> None:
+    for name in ("a\udcff.csv", "a\ud800.csv", "a\0.csv"):
+        with pytest.raises(SourceError, match="must be valid UTF-8"):
+            discreet.open(name, ledger=tmp_path / "l")
+    path = tmp_path / "a.csv"
+    for nothing in (b"\xef\xbb\xbf", b"\xef\xbb\xbf\n", b"\n"):
+        path.write_bytes(nothing)
+        with pytest.raises(SourceError, match="is empty"):
+            discreet.open(path, ledger=tmp_path / "l")
+    path.write_text("a,b\n1,2\n")
+    dataset = discreet.open(path, ledger=tmp_path / "l")
+    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(UsageError, match="cannot be pickled or copied"):
+            copied(dataset)

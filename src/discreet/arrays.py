@@ -4,8 +4,9 @@ These functions debit no ledger: whoever calls them twice on the same values mus
 file, a table or a log, use `discreet.open`, which keeps the budget.
 
 The relation is "add or remove one value". Only the container's declared type decides the grid (a NumPy
-dtype, a Polars or Arrow type), never the values themselves; a plain list has no declared type and is counted
-on the grid of floats.
+dtype, a Polars or Arrow type) and whether there are numbers to add up, never the values themselves. A plain
+list or a column of Python objects has no declared type: it is counted on the grid of floats, and what is no number
+in it is missing from sums and means, so that no refusal tells what one value is.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class PrivateNumber:
 
 
 def count(values: object, *, epsilon: object) -> PrivateNumber:
-    """How many values there are, missing ones (None, NaN, NULL) left out, as a whole number.
+    """How many values there are, missing ones (None, NaN, NULL, masked) left out, as a whole number.
 
     It may be negative: clamping it at 0 afterwards costs nothing, but biases a total of many such counts.
     Debits no ledger. Sensitivity 1: one person is one value. Scale 1 / epsilon.
@@ -97,6 +98,8 @@ def count(values: object, *, epsilon: object) -> PrivateNumber:
 
 def sum(values: object, *, bounds: object = None, epsilon: object) -> PrivateNumber:
     """The sum of the values, each clamped to the declared bounds; missing ones are left out.
+
+    In a plain list or a column of objects, what is no number is missing too.
 
     Debits no ledger. Sensitivity max(|lower|, |upper|), the declared one, never the data's own.
 
@@ -124,7 +127,8 @@ def mean(values: object, *, bounds: object = None, epsilon: object) -> PrivateNu
     """The mean of the values, each clamped to the declared bounds, itself always between them.
 
     Half of epsilon goes to the sum around the centre of the bounds (sensitivity (upper - lower) / 2), half to
-    the count (sensitivity 1). Debits no ledger.
+    the count (sensitivity 1). In a plain list or a column of objects, what is no number is missing.
+    Debits no ledger.
 
     Args:
         values: a list, a NumPy array, a pandas, Polars or Arrow column of numbers.
@@ -181,6 +185,9 @@ def _column(values: object) -> NDArray[Any] | list[Any]:
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise UsageError("values", "must have one dimension", f"{values.ndim} dimensions", example)
+        if isinstance(values, np.ma.MaskedArray):
+            # A masked value is missing, whatever stands under the mask.
+            values = values.compressed()
         return values.tolist() if values.dtype == object else values
     if hasattr(values, "columns") or hasattr(values, "column_names"):
         raise UsageError("values", "must be one column, not a table", type(values).__name__, example)
@@ -224,6 +231,9 @@ def _numbers(values: object, bounds: object, name: str) -> tuple[NDArray[Any] | 
             hint=example,
         )
     declared = parse_bounds(bounds, f"{name}, bounds", example)
+    declared_type = _not_numeric(values)
+    if declared_type is not None:
+        raise UsageError("values", "must be numbers", declared_type)
     column = _column(values)
     kind = FLOAT
     if not isinstance(column, list):
@@ -234,10 +244,27 @@ def _numbers(values: object, bounds: object, name: str) -> tuple[NDArray[Any] | 
     return column, grid, kind is INTEGER and grid.step.denominator == 1
 
 
+_NUMERIC = ("int", "uint", "float", "halffloat", "double", "decimal", "bool", "object", "null")
+
+
+def _not_numeric(values: object) -> str | None:
+    """The declared type of a column that has one of its own, if that is not one of numbers; NumPy's are told by
+    their kind."""
+    dtype = getattr(values, "dtype", getattr(values, "type", None))
+    if dtype is None or isinstance(dtype, np.dtype) or callable(dtype):
+        return None
+    name = str(getattr(dtype, "pyarrow_dtype", dtype))
+    return None if name.lower().startswith(_NUMERIC) and not name.lower().startswith("interval") else name
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal | Fraction | np.integer | np.floating | np.bool_)
+
+
 def _totals(column: NDArray[Any] | list[Any], grid: Grid) -> tuple[int, int]:
     """The exact sum of q = floor(clamp(x) / step) over the present values, and how many those are."""
     if isinstance(column, list):
-        present = [value for value in column if not _is_missing(value)]
+        present = [value for value in column if _is_number(value) and not _is_missing(value)]
         total = 0
         for value in present:
             total += _one(value, grid)
@@ -264,7 +291,7 @@ def _totals(column: NDArray[Any] | list[Any], grid: Grid) -> tuple[int, int]:
     return total, number
 
 
-def _one(value: object, grid: Grid) -> int:
+def _one(value: Any, grid: Grid) -> int:
     """floor(clamp(x) / step) of one number, exactly."""
     if isinstance(value, float | np.floating):
         value = float(value)
@@ -278,8 +305,6 @@ def _one(value: object, grid: Grid) -> int:
             value = Fraction(1 if value > 0 else -1, 10**_DECADES)
     elif isinstance(value, np.integer | np.bool_):
         value = int(value)
-    elif not isinstance(value, int | Fraction):
-        raise UsageError("values", "must be numbers", type(value).__name__)
     x = Fraction(value)
     if x <= grid.bounds.lower:
         return grid.lowest

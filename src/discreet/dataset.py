@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet.bounds import parse_bounds
 from discreet.errors import UsageError
@@ -70,6 +70,14 @@ class Dataset:
             "max_contributions": max_contributions,
             "max_groups_contributed": max_groups_contributed,
         }
+
+    def __reduce__(self) -> NoReturn:
+        """A data set is neither pickled nor copied: its ledger is open, and its frame is private.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError("a data set", "cannot be pickled or copied", hint="open it again with discreet.open")
 
     def __repr__(self) -> str:
         unit = "one row" if self._row_level else ", ".join(self._unit or ()) or "not set"

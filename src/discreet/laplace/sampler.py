@@ -336,6 +336,10 @@ def _is_int64(values: Integers) -> TypeGuard[NDArray[np.int64]]:
     return values.dtype == np.int64
 
 
+SIZE_MAX = 2**30
+"""The most draws of one call: 8 GiB of them."""
+
+
 def _parse_size(size: object) -> tuple[int, ...] | None:
     """None, or the shape that was asked for."""
     if size is None:
@@ -347,11 +351,15 @@ def _parse_size(size: object) -> tuple[int, ...] | None:
         if not whole or part.__index__() < 0:
             raise UsageError("size", "must be None, a whole number >= 0, or a tuple of them", repr(size))
         shape.append(part.__index__())
+    if math.prod(shape) > SIZE_MAX or max(shape, default=0) > SIZE_MAX:
+        raise UsageError("size", f"must be at most {SIZE_MAX} draws in all (2^30)", repr(size), "draw them in parts")
     return tuple(shape)
 
 
 def _parse_loc(loc: object) -> float:
     rule = "must be a finite number that a double can hold"
+    if isinstance(loc, np.ndarray) and loc.ndim > 0:
+        raise UsageError("loc", f"{rule}, not an array", f"{loc.ndim} dimensions")
     exact = parse_rational("loc", loc, rule=rule)
     try:
         return float(exact)

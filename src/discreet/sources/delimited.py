@@ -15,7 +15,7 @@ from discreet.sources.inference import ALL_CLASSES, NUMBERS, Finding, infer
 from discreet.sources.inspection import Inspection, check_names, judge_bad_records, settle_types
 from discreet.sources.lines import LineFile, Scan, text_lines
 from discreet.sources.location import Location
-from discreet.sources.multiline import has_broken_quotes, json_list, write_lists
+from discreet.sources.multiline import has_broken_quotes
 from discreet.sources.options import ReadOptions
 from discreet.sources.preparing import add_partitions, line_files, presence_notes, scan_files, view_name
 from discreet.sources.sql_text import literal
@@ -48,15 +48,14 @@ def inspect_delimited(connection: DuckDBPyConnection, location: Location, option
     """Register CSV or TSV files.
 
     Raises:
-        SourceError: if they cannot be read as one table: empty, not UTF-8, repeated names, half of the
-            lines no records, a header that cannot be told from a row.
+        SourceError: if they cannot be read as one table: empty, not UTF-8, repeated names, line breaks inside
+            quotes, half of the lines no records, a header that cannot be told from a row.
         UsageError: for options that do not fit the files.
     """
     thing, view, rules = location.thing, view_name(location.source), _rules(options)
     reader: dict[str, Any] = {
         **location.to_reader(),
         "encoding": options.encoding or "utf-8",
-        "multiline": False,
         "partitions": [],
         **rules.to_reader(),
     }
@@ -74,12 +73,11 @@ def inspect_delimited(connection: DuckDBPyConnection, location: Location, option
         and (counts.records < counts.lines or (dialect.quote == "" and dialect.delimiter != "\t"))
         and any(has_broken_quotes(file, quoted) for file in files)
     ):
-        dialect = quoted
-        reader.update(dialect.to_reader())
-        reader["multiline"] = True
-        written, firsts = write_lists(connection, files, dialect, view)
-        known = [_File(f, json_list(first), tuple(first)) for f, first in zip(written, firsts, strict=True) if first]
-        counts = _count(connection, known, reader)
+        raise SourceError(
+            thing,
+            "has line breaks inside quotes: one quote that is never closed would swallow the records of others",
+            hint="export it as Parquet or JSON lines, or with the line breaks replaced",
+        )
     bad = counts.lines - counts.records + sum(scan.bad_lines for scan in scans)
     if bad:
         judge_bad_records(thing, bad, counts.records, _first_bad(files, known, dialect, reader), options)
@@ -244,8 +242,6 @@ def _names(thing: str, keys: Sequence[Key], options: ReadOptions, *, header: boo
 
 def _first_bad(files: Sequence[LineFile], known: Sequence[_File], dialect: Dialect, reader: Mapping[str, Any]) -> str:
     """Where the first line that is no record is; for the owner."""
-    if reader["multiline"]:
-        return "a record does not have as many fields as the first one has"
     for file, first in ((file, found.first) for file in files for found in known if found.file == file):
         where = "" if len(files) == 1 else f" of {file.source!r}"
         for number, line in text_lines(file):

@@ -10,7 +10,6 @@ from discreet.schema import Registration
 from discreet.sources.cells import CellRules, present, typed
 from discreet.sources.dialect import Dialect
 from discreet.sources.lines import LineFile, first_line, lines_sql
-from discreet.sources.multiline import write_lists
 from discreet.sources.preparing import create_view, line_files, partition_places, view_name
 from discreet.sources.sql_text import literal
 
@@ -58,12 +57,9 @@ def attach_delimited(connection: DuckDBPyConnection, registration: Registration)
     reader, view = registration.reader, view_name(registration.source)
     dialect = Dialect.from_reader(reader)
     files = line_files(connection, reader, view)
-    firsts: list[list[str] | None] = []
-    if reader["multiline"]:
-        files, firsts = write_lists(connection, files, dialect, view)
     layouts: dict[str | None, Layout] = {}
     wanted = [(name, number) for name, number in reader["columns"]]
-    for i, file in enumerate(files):
+    for file in files:
         if not reader["header"]:
             header, fields = None, len(wanted)
             places: tuple[int | None, ...] = tuple(range(len(wanted)))
@@ -72,8 +68,7 @@ def attach_delimited(connection: DuckDBPyConnection, registration: Registration)
             if line is None:
                 continue
             header = line
-            named = (firsts[i] if reader["multiline"] else dialect.fields(line)) or []
-            keys = column_keys(named)
+            keys = column_keys(dialect.fields(line) or [])
             fields = len(keys)
             places = tuple(keys.index(key) if key in keys else None for key in wanted)
         known = layouts.get(header)
@@ -100,9 +95,7 @@ def cells_sql(
     parts = []
     for layout in layouts:
         skip = "" if layout.header is None else f" AND line <> {literal(layout.header)}"
-        # A list of texts that was written by `multiline` is valid JSON.
-        split = "CAST(CAST(line AS JSON) AS VARCHAR[])" if reader["multiline"] else dialect.fields_sql("line")
-        kept = ", line" if raw else keys
+        split, kept = dialect.fields_sql("line"), ", line" if raw else keys
         rows = f"SELECT {split} AS f{kept} FROM ({lines_sql(layout.files, names)}) WHERE line IS NOT NULL{skip}"
         if raw:
             parts.append(rows)

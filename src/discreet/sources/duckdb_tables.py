@@ -7,6 +7,7 @@ raise.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import SourceError
@@ -70,10 +71,12 @@ def attach_duckdb(connection: DuckDBPyConnection, registration: Registration) ->
 
     reader = registration.reader
     database = _open(connection, reader, registration.source)
-    try:
+    described = None
+    with suppress(duckdb.Error):
         described = connection.sql(f"FROM {_table(database, reader)}")
-    except duckdb.Error:
-        raise SourceError(registration.source, "the registered table is gone") from None
+    if described is None:
+        # Outside the handler: the engine's text would be found as this error's context.
+        raise SourceError(registration.source, "the registered table is gone")
     there = {field.path for field in fields(described.columns, described.types)}
     values = []
     for i, column in enumerate(registration.schema.columns):
@@ -114,14 +117,14 @@ def _open(connection: DuckDBPyConnection, reader: Mapping[str, Any], source: str
 
     name = f"{view_name(source)}_db"
     (file,) = source_files(reader)
-    try:
+    with suppress(duckdb.Error):
         connection.execute(f"ATTACH IF NOT EXISTS {literal(file.path)} AS {name} (TYPE duckdb, READ_ONLY)")
-    except duckdb.Error:
-        raise SourceError(
-            f"source {file.path!r}",
-            "cannot be opened as a DuckDB file: it is something else, or another process has it open for writing",
-        ) from None
-    return name
+        return name
+    # Outside the handler, as above.
+    raise SourceError(
+        f"source {file.path!r}",
+        "cannot be opened as a DuckDB file: it is something else, or another process has it open for writing",
+    )
 
 
 def _parts(table: str) -> tuple[str, str]:

@@ -129,7 +129,8 @@ def scan_text(file: LineFile, *, lenient: bool) -> Scan:
     lines = [line for line in _split(text) if line.strip()]
     if size > _HEAD and len(lines) > 1:
         lines.pop()  # cut in two by the limit
-    return Scan(tuple(lines), bad, not size or (not lines and not head.strip()))
+    # A byte order mark alone is nothing either.
+    return Scan(tuple(lines), bad, not lines and (size <= _HEAD or not head.strip()))
 
 
 def _bad_lines(whole: bytes, before: int, head: bytes, file: LineFile, *, lenient: bool) -> int:

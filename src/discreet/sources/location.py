@@ -108,6 +108,16 @@ def identify(source: str | os.PathLike[str], *, format: str | None = None, table
         raise UsageError("format", f"must be one of {', '.join(FORMATS)}", format)
     if not text:
         raise UsageError("source", "must be the path of a file", text)
+    try:
+        os.fsencode(text).decode("utf-8")
+    except UnicodeError:
+        utf8 = False
+    else:
+        utf8 = "\0" not in text
+    if not utf8:
+        shown = text.encode("ascii", "backslashreplace").decode()
+        # The ledger, and the SQL that reads the file, hold its name as UTF-8.
+        raise SourceError("source", "its name must be valid UTF-8", shown, hint="rename the file")
     path = Path(text).expanduser()
     if not path.exists() and "::" in text:
         before, _, after = text.rpartition("::")
