@@ -34,8 +34,8 @@ def test_table_on_stdout_and_talk_on_stderr(discreet, visits):
         "registered visits: 3 columns, read whole, types stored",
         "warning: epsilon 1000000000 is above 10: the answer is close to exact and protects hardly anyone",
         "spent: epsilon 1000000000; left: epsilon 0",
-        "privacy unit: who; neighbours: add or remove all rows of one privacy unit; "
-        "limits: max_contributions 10, max_groups_contributed 3",
+        "privacy unit: who (per who); neighbours: add or remove all rows of one privacy unit; "
+        "limits: max_contributions 10, max_groups_contributed 3; time zone UTC",
         "intervals cover the noise, not what limits and bounds clipped",
     ]
 
