@@ -207,14 +207,18 @@ sys.argv[0] = "discreet"
 """
 
 
-@pytest.mark.parametrize("module", ["discreet.cli", "discreet.cli.app", "typer", "numpy", "duckdb"])
+AS_A_MODULE = "runpy.run_module('discreet', run_name='__main__')"
+AS_A_SCRIPT = "import discreet.cli as c; c.main()"
+LOADED = ["discreet.cli.app", "typer", "numpy", "duckdb"]
+
+
 @pytest.mark.parametrize("act", ["os.kill(os.getpid(), 2)", "exec('os.kill(os.getpid(), 2)')"])
 @pytest.mark.parametrize(
-    "run", ["runpy.run_module('discreet', run_name='__main__')", "import discreet.cli as c; c.main()"]
+    ("run", "module"),
+    # As a script, discreet.cli itself is loaded before the command's own first line.
+    [(AS_A_MODULE, module) for module in ["discreet.cli", *LOADED]] + [(AS_A_SCRIPT, module) for module in LOADED],
 )
 def test_ctrl_c_while_modules_are_loaded(discreet, visits, module, act, run):
-    if module == "discreet.cli" and "runpy" not in run:
-        pytest.skip("before the command's own first line")
     script = INTERRUPT.format(module=module, act=act, run=run)
     if module == "discreet.cli":
         script = script.replace(f"if name == {module!r}:", f"if name == {module!r} and not sys.meta_path.remove(self):")
