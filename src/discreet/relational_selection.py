@@ -3,7 +3,7 @@
 unit_groups   the distinct (unit, group) pairs of rows that pass the filter, have a unit, and whose keys are
               listed where keys are listed
 crowded       the units in more than l groups
-dropped       of these, the pairs beyond the first l in the order of a keyed hash, then of the key
+counted       of these, the groups of the first l pairs in the order of a keyed hash, then of the key
 candidates    one row a group in which a unit is counted: its place i, its keys, and d, the number of its units
 """
 
@@ -16,7 +16,7 @@ from sqlglot import exp
 from discreet.plan import Plan
 from discreet.relational import Compiler, KeyTable, key_tables
 from discreet.schema import Type
-from discreet.statement_parts import column, keyed_hash, number
+from discreet.statement_parts import call, column, number, text
 
 __all__ = ["SelectionStatement", "compile_selection"]
 
@@ -56,33 +56,41 @@ def compile_selection(plan: Plan, limit: int, hash_key: int) -> SelectionStateme
         counted = exp.select(*groups, exp.alias_(exp.Count(this=exp.Star()), "d"))
         candidates = counted.from_(kept.subquery("kept")).group_by(*groups)
     else:
-        steps.append(
-            ("unit_groups", exp.select(*units, *groups).from_(kept.subquery("kept")).group_by(*units, *groups))
-        )
+        names = [*units, *groups]
+        steps.append(("unit_groups", exp.select(*names).from_(kept.subquery("kept")).group_by(*names)))
         crowded = exp.select(*units).from_("unit_groups").group_by(*units)
         steps.append(("crowded", crowded.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(limit)))))
-        steps.append(("dropped", _dropped(units, groups, limit, hash_key)))
-        once = exp.select(*groups, exp.alias_(number(1), "d")).from_("unit_groups")
-        back = exp.select(*groups, exp.alias_(number(-1), "d")).from_("dropped")
-        total = exp.Sum(this=column("d"))
-        candidates = exp.select(*groups, exp.alias_(total, "d")).from_(
-            once.union(back, distinct=False).subquery("pairs")
-        )
-        # A group whose every pair was dropped must not stand here: the proof counts a unit in l groups at the most.
-        candidates = candidates.group_by(*groups).having(exp.GT(this=total.copy(), expression=number(0)))
+        steps.append(("counted", _counted(units, groups, limit, hash_key)))
+        same = exp.and_(*(exp.EQ(this=column(u, "p"), expression=column(u, "crowded")) for u in units))
+        among = exp.Exists(this=exp.select(number(1)).from_("crowded").where(same))
+        others = exp.select(*groups).from_(exp.to_table("unit_groups").as_("p")).where(exp.not_(among))
+        pairs = others.union(exp.select(*groups).from_("counted"), distinct=False).subquery("pairs")
+        counted = exp.select(*groups, exp.alias_(exp.Count(this=exp.Star()), "d"))
+        candidates = counted.from_(pairs).group_by(*groups)
     place = exp.Sub(this=exp.Window(this=exp.RowNumber()), expression=number(1))
     steps.append(("candidates", exp.select(exp.alias_(place, "i"), "*").from_(candidates.subquery("counted"))))
     return SelectionStatement(key_tables(plan), tuple(steps), types)
 
 
-def _dropped(units: list[str], groups: list[str], limit: int, hash_key: int) -> exp.Select:
-    """Pairs of crowded units beyond the first l. Which those are depends on the unit's own pairs alone."""
+def _counted(units: list[str], groups: list[str], limit: int, hash_key: int) -> exp.Select:
+    """The groups in which crowded units are counted. Which those are depends on the unit's own pairs alone."""
     on = exp.and_(*(exp.EQ(this=column(u, "p"), expression=column(u, "crowded")) for u in units))
     named = [exp.alias_(column(name, "p"), name) for name in (*units, *groups)]
-    hashed = exp.alias_(keyed_hash([column(name, "p") for name in (*units, *groups)], hash_key), "h")
+    hashed = exp.alias_(_hash([column(name, "p") for name in (*units, *groups)], hash_key), "h")
     pairs = exp.select(*named, hashed).from_(exp.to_table("unit_groups").as_("p")).join("crowded", on=on)
     order = [exp.Ordered(this=column(name), nulls_first=True) for name in ("h", *groups)]
     rank = exp.Window(this=exp.RowNumber(), partition_by=[column(u) for u in units], order=exp.Order(expressions=order))
     ranked = exp.select(*groups, exp.alias_(rank, "r")).from_(pairs.subquery("pairs"))
-    beyond = exp.GT(this=column("r"), expression=number(limit))
-    return exp.select(*groups).from_(ranked.subquery("ranked")).where(beyond)
+    first = exp.LTE(this=column("r"), expression=number(limit))
+    return exp.select(*groups).from_(ranked.subquery("ranked")).where(first)
+
+
+def _hash(values: list[exp.Column], hash_key: int) -> exp.Expr:
+    """A hash of a pair under the key, as a 64-bit number.
+
+    Only that each of a unit's groups is as likely to be counted as the others rests on it, not privacy: the engine's
+    own hash will do (md5 takes ten times as long), and it need not be the same on another engine. It is applied twice,
+    since it combines the hashes of several values by XOR: in the order of that, a group whose hash is like no other's
+    would come first more often than others, in every query.
+    """
+    return call("hash", call("hash", text(f"{hash_key:032x}"), *values))
