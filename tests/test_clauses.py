@@ -164,6 +164,13 @@ def test_refused_before_anything(data: Dataset, sql: str, words: str) -> None:
     assert not [e for e in data.history() if e.answer is not None]
 
 
+def test_an_answer_that_was_picked_says_so(data: Dataset) -> None:
+    sql = "SELECT a, COUNT(*) AS n FROM data GROUP BY a"
+    for clause, picked in (("", False), ("ORDER BY n", False), ("LIMIT 2", True), ("HAVING n > 3", True)):
+        answer = data.query(f"{sql} {clause}", epsilon=1, keys=KEYS)
+        assert bool(answer.report()["picked"]) is picked
+
+
 # --- outputs that compute --------------------------------------------------------------------------------------
 
 UNIT = (Name(("u",)),)

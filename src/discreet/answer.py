@@ -224,6 +224,12 @@ _WORDS = {
 }
 
 
+_PICKED = (
+    "the groups shown were picked by noisy values: each interval is about its own group, and a value that was picked "
+    "for being large is likely too large"
+)
+
+
 def describe_selection(selection: Selection, released: int | None) -> dict[str, Any]:
     """How groups are chosen, as plain JSON values, with what the threshold comes from and how to lower it."""
     drivers = (
@@ -280,6 +286,7 @@ def details_of(plan: Plan, released: int | None = None) -> dict[str, Any]:
             {"name": join.table.name, "join": "left" if join.left else "inner", "content": join.table.content}
             for join in plan.joins
         ],
+        "picked": _PICKED if plan.having is not None or plan.limit is not None or plan.offset else None,
         "group_selection": None if plan.selection is None else describe_selection(plan.selection, released),
         "statistics": [_statistic(output) for output in plan.outputs if output.function != "key"],
         "measurements": described,

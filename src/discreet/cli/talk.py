@@ -42,6 +42,8 @@ def about_answer(answer: Answer) -> None:
     say(f"spent: {show_loss(answer.cost)}; left: {show_loss(answer.left) if answer.left else 'unknown'}")
     say(_protects(answer.details))
     say_selection(answer.details)
+    if answer.details.get("picked"):
+        say(str(answer.details["picked"]))
     say(_intervals())
     if any(_negative_count(column) for column in answer.columns):
         say("negative counts are noise around a small true count; they are kept, since cutting them off biases totals")
