@@ -33,7 +33,7 @@ laplace.mechanism
 laplace
 accounting
 expressions
-domains  coercion
+domains  coercion  formula_functions
 sql_aggregates  sql_functions  sql_refusals
 sql_operators
 sql_expressions  query_text

@@ -13,44 +13,22 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from discreet.binding import coerce
 from discreet.errors import RefusedError, UsageError
+from discreet.formula_functions import COMPARISONS, FUNCTIONS, FormulaValue, Interval, Number, Sort
 from discreet.query import Scalar
 from discreet.schema import DATE, TIMESTAMP, TIMESTAMPTZ
 
 __all__ = ["Call", "Fixed", "Formula", "Slot", "Sort", "call", "canonical_formula", "enclose", "evaluate", "fixed"]
 
-Number: TypeAlias = int | float | Fraction
-FormulaValue: TypeAlias = Scalar | float | Fraction
-
-_BEYOND_DOUBLES = 2**1024
-
 DEEPEST = 100
 """How deep a formula may be nested: far below Python's own limit on recursion."""
-
-
-class Sort(StrEnum):
-    """What a formula's value is."""
-
-    WHOLE = "a whole number"
-    NUMBER = "a number"
-    TEXT = "text"
-    BOOLEAN = "a condition"
-    DATE = "a date"
-    TIMESTAMP = "a time"
-    TIMESTAMPTZ = "a time with a zone"
-    NULL = "NULL"
-
-    @property
-    def is_number(self) -> bool:
-        return self in (Sort.WHOLE, Sort.NUMBER)
 
 
 @dataclass(frozen=True)
@@ -117,7 +95,7 @@ def call(function: str, arguments: Sequence[Formula], thing: str) -> Call:
         RefusedError: a function that is not answered on aggregates.
         UsageError: arguments of sorts that do not go together, or nested too deeply.
     """
-    rule = _FUNCTIONS.get(function)
+    rule = FUNCTIONS.get(function)
     if rule is None:
         raise RefusedError(
             f"{thing}, {function.upper().replace('_', ' ')}",
@@ -128,7 +106,7 @@ def call(function: str, arguments: Sequence[Formula], thing: str) -> Call:
     depth = 1 + max((a.depth for a in arguments if isinstance(a, Call)), default=0)
     if depth > DEEPEST:
         raise UsageError(thing, f"must be nested at most {DEEPEST} deep")
-    arguments = _same_kind(arguments, thing) if function in _COMPARISONS or function == "in" else arguments
+    arguments = _same_kind(arguments, thing) if function in COMPARISONS or function == "in" else arguments
     return Call(function, tuple(arguments), rule.sort([a.sort for a in arguments], thing), depth)
 
 
@@ -172,11 +150,8 @@ def _value(formula: Formula, values: Sequence[FormulaValue]) -> FormulaValue:
         case Fixed(value, _):
             pass
         case Call(function, arguments, _, _):
-            return _FUNCTIONS[function].apply([_value(a, values) for a in arguments])
+            return FUNCTIONS[function].apply([_value(a, values) for a in arguments])
     return Fraction(value) if isinstance(value, Decimal) else value
-
-
-Interval: TypeAlias = tuple[Number, Number]
 
 
 def enclose(formula: Formula, intervals: Sequence[Interval | None]) -> tuple[int | float, int | float] | None:
@@ -206,7 +181,7 @@ def _enclosure(formula: Formula, intervals: Sequence[Interval | None]) -> Interv
             exact = Fraction(value) if isinstance(value, Decimal) else value
             return (exact, exact)  # type: ignore[return-value]
         case Call(function, arguments, _, _):
-            rule = _FUNCTIONS[function].enclose
+            rule = FUNCTIONS[function].enclose
             if rule is None:
                 return None
             inner = [_enclosure(a, intervals) for a in arguments]
@@ -221,323 +196,6 @@ def _enclosure(formula: Formula, intervals: Sequence[Interval | None]) -> Interv
 
 def _finite(x: Number | None) -> bool:
     return x is not None and (not isinstance(x, float) or math.isfinite(x))
-
-
-# --- the functions -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Function:
-    """A function's rule of sorts, its value, and an interval for it from intervals of its arguments."""
-
-    sort: Callable[[list[Sort], str], Sort]
-    apply: Callable[[list[Any]], FormulaValue]
-    enclose: Callable[[list[Interval]], tuple[Number | None, Number | None] | None] | None = None
-
-
-def _numbers(least: int, most: int, *, whole: bool) -> Callable[[list[Sort], str], Sort]:
-    """`least` to `most` numbers to a number, which is whole if `whole` and they all are."""
-
-    def sort(sorts: list[Sort], thing: str) -> Sort:
-        _arity(sorts, least, most, thing)
-        for given in sorts:
-            if not given.is_number and given is not Sort.NULL:
-                raise UsageError(thing, f"computes with {given}, where a number is needed")
-        return Sort.WHOLE if whole and all(s in (Sort.WHOLE, Sort.NULL) for s in sorts) else Sort.NUMBER
-
-    return sort
-
-
-def _rounds(sorts: list[Sort], thing: str) -> Sort:
-    """To a whole number, or to given decimal places."""
-    found = _numbers(1, 2, whole=True)(sorts, thing)
-    return found if len(sorts) == 2 else Sort.WHOLE
-
-
-def _arity(sorts: list[Sort], least: int, most: int, thing: str) -> None:
-    if not least <= len(sorts) <= most:
-        raise UsageError(thing, "has a function with too few or too many arguments", len(sorts))
-
-
-def _conditions(least: int, most: int) -> Callable[[list[Sort], str], Sort]:
-    def sort(sorts: list[Sort], thing: str) -> Sort:
-        _arity(sorts, least, most, thing)
-        for given in sorts:
-            if given not in (Sort.BOOLEAN, Sort.NULL):
-                raise UsageError(thing, f"has {given} where a condition is needed")
-        return Sort.BOOLEAN
-
-    return sort
-
-
-def _one_sort(sorts: list[Sort], thing: str) -> Sort:
-    """What the values of all these sorts are together."""
-    found = {s for s in sorts if s is not Sort.NULL}
-    if not found:
-        return Sort.NULL
-    if len(found) == 1:
-        return found.pop()
-    if all(s.is_number for s in found):
-        return Sort.NUMBER
-    raise UsageError(thing, f"puts together {' and '.join(sorted(found))}")
-
-
-def _compares(sorts: list[Sort], thing: str) -> Sort:
-    _one_sort(sorts, thing)
-    return Sort.BOOLEAN
-
-
-def _chooses(least: int, most: int) -> Callable[[list[Sort], str], Sort]:
-    def sort(sorts: list[Sort], thing: str) -> Sort:
-        _arity(sorts, least, most, thing)
-        return _one_sort(sorts, thing)
-
-    return sort
-
-
-def _case_sort(sorts: list[Sort], thing: str) -> Sort:
-    _conditions(1, 1000)(sorts[0:-1:2], thing)
-    return _one_sort([*sorts[1:-1:2], sorts[-1]], thing)
-
-
-def _texts(sorts: list[Sort], thing: str) -> Sort:
-    for given in sorts:
-        if given not in (Sort.TEXT, Sort.NULL):
-            raise UsageError(thing, f"has {given} where text is needed")
-    return Sort.TEXT
-
-
-def _strict(function: Callable[..., Any]) -> Callable[[list[Any]], FormulaValue]:
-    """Missing if an argument is; and missing where the function has no (finite) value."""
-
-    def apply(values: list[Any]) -> FormulaValue:
-        if any(value is None for value in values):
-            return None
-        try:
-            result = function(*values)
-        except (OverflowError, ZeroDivisionError, ValueError):
-            return None
-        return _sized(result)
-
-    return apply
-
-
-def _sized(result: Any) -> FormulaValue:
-    """Missing beyond a double's range; a rational of very many digits goes on as a double."""
-    if isinstance(result, float):
-        return result if math.isfinite(result) else None
-    if isinstance(result, int) and abs(result) >= _BEYOND_DOUBLES:
-        return None
-    if isinstance(result, Fraction) and max(result.numerator.bit_length(), result.denominator.bit_length()) > 4096:
-        return None if abs(result) >= _BEYOND_DOUBLES else float(result)
-    return result  # type: ignore[no-any-return]
-
-
-def _divide(a: Number, b: Number) -> Number:
-    return a / b if isinstance(a, float) or isinstance(b, float) else Fraction(a) / b
-
-
-def _size(x: Number) -> Number:
-    return x if x >= 0 else -x
-
-
-def _modulo(a: Number, b: Number) -> Number:
-    """The remainder with the dividend's sign, as in SQL."""
-    if b == 0:
-        raise ZeroDivisionError
-    if isinstance(a, float) or isinstance(b, float):
-        return math.fmod(a, b)
-    size, by = Fraction(_size(a)), Fraction(_size(b))
-    rest = size % by if a >= 0 else -(size % by)
-    return int(rest) if isinstance(a, int) and isinstance(b, int) else rest
-
-
-def _round(x: Number, places: int = 0) -> Number:
-    """To the nearest, halves away from zero, exactly."""
-    if abs(places) > 400:
-        raise OverflowError
-    factor = Fraction(10) ** int(places)
-    exact = Fraction(x) * factor
-    rounded = math.floor(abs(exact) + Fraction(1, 2)) / factor
-    rounded = rounded if exact >= 0 else -rounded
-    return int(rounded) if isinstance(x, int) or places == 0 else rounded
-
-
-def _round_to(x: Number, places: Number) -> Number:
-    return _round(x, int(places)) if isinstance(x, int) else Fraction(_round(x, int(places)))
-
-
-def _quotient(a: Number, b: Number) -> Number:
-    """Division rounded towards zero."""
-    return math.trunc(Fraction(a) / Fraction(b))
-
-
-def _sign(x: Number) -> int:
-    return (x > 0) - (x < 0)
-
-
-def _and(values: list[Any]) -> bool | None:
-    if any(value is False for value in values):
-        return False
-    return None if any(value is None for value in values) else True
-
-
-def _or(values: list[Any]) -> bool | None:
-    if any(value is True for value in values):
-        return True
-    return None if any(value is None for value in values) else False
-
-
-def _in(values: list[Any]) -> bool | None:
-    if values[0] is None:
-        return None
-    if values[0] in [value for value in values[1:] if value is not None]:
-        return True
-    return None if None in values[1:] else False
-
-
-def _case(values: list[Any]) -> FormulaValue:
-    for condition, value in zip(values[0:-1:2], values[1:-1:2], strict=True):
-        if condition is True:
-            return value  # type: ignore[no-any-return]
-    return values[-1]  # type: ignore[no-any-return]
-
-
-def _coalesce(values: list[Any]) -> FormulaValue:
-    return next((value for value in values if value is not None), None)
-
-
-def _nullif(values: list[Any]) -> FormulaValue:
-    return None if values[0] == values[1] else values[0]
-
-
-def _like(text: str, pattern: str) -> bool:
-    """% for any text, _ for one character. By going back to the last % only, in time |text| * |pattern|."""
-    i = j = start = 0
-    star = -1
-    while i < len(text):
-        if j < len(pattern) and pattern[j] == "%":
-            star, start, j = j, i, j + 1
-        elif j < len(pattern) and pattern[j] in ("_", text[i]):
-            i, j = i + 1, j + 1
-        elif star >= 0:
-            start, i, j = start + 1, start + 1, star + 1
-        else:
-            return False
-    return all(c == "%" for c in pattern[j:])
-
-
-def _extract(part: str) -> _Function:
-    def sort(sorts: list[Sort], thing: str) -> Sort:
-        if sorts[0] not in (Sort.DATE, Sort.TIMESTAMP, Sort.TIMESTAMPTZ):
-            raise UsageError(thing, f"takes the {part} of {sorts[0]}")
-        return Sort.WHOLE
-
-    def apply(moment: Any) -> int:
-        if part == "quarter":
-            return int((moment.month + 2) // 3)
-        return int(getattr(moment, part, 0))
-
-    return _Function(sort, _strict(apply))
-
-
-def _monotone(function: Callable[[Number], Number]) -> Callable[[list[Interval]], Any]:
-    total = _strict(function)
-    return lambda i: (total([i[0][0]]), total([i[0][1]]))
-
-
-def _corners(function: Callable[[Number, Number], Number]) -> Callable[[list[Interval]], Any]:
-    """For what is monotone in each argument (products, and quotients by what is not 0)."""
-    total = _strict(function)
-
-    def enclose_(i: list[Interval]) -> Any:
-        found: list[Any] = [total([a, b]) for a in i[0] for b in i[1]]
-        return None if None in found else (min(found), max(found))
-
-    return enclose_
-
-
-def _quotient_interval(i: list[Interval]) -> Any:
-    return None if i[1][0] <= 0 <= i[1][1] else _corners(_divide)(i)
-
-
-def _rounded_interval(i: list[Interval]) -> Any:
-    if len(i) == 2 and i[1][0] != i[1][1]:
-        return None
-    places = int(i[1][0]) if len(i) == 2 else 0
-    return _monotone(lambda x: _round(x, places))(i[:1])
-
-
-def _abs_interval(i: list[Interval]) -> Any:
-    low, high = i[0]
-    return (0 if low <= 0 <= high else min(_size(low), _size(high)), max(_size(low), _size(high)))
-
-
-def _nullif_interval(i: list[Interval]) -> Any:
-    apart = i[0][1] < i[1][0] or i[1][1] < i[0][0]
-    return i[0] if apart else None
-
-
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
-
-_MANY = 1000
-
-_FUNCTIONS: dict[str, _Function] = {
-    **{name: _Function(_compares, _strict(f)) for name, f in _COMPARISONS.items()},
-    **{f"extract_{p}": _extract(p) for p in ("year", "quarter", "month", "day", "hour", "minute")},
-    "and": _Function(_conditions(1, _MANY), _and),
-    "or": _Function(_conditions(1, _MANY), _or),
-    "not": _Function(_conditions(1, 1), _strict(lambda a: not a)),
-    "is_null": _Function(lambda sorts, thing: Sort.BOOLEAN, lambda values: values[0] is None),
-    "in": _Function(_compares, _in),
-    "like": _Function(lambda sorts, thing: _texts(sorts, thing) and Sort.BOOLEAN, _strict(_like)),
-    "lower": _Function(_texts, _strict(str.lower)),
-    "upper": _Function(_texts, _strict(str.upper)),
-    "concat": _Function(_texts, _strict(lambda *texts: "".join(texts))),
-    "add": _Function(
-        _numbers(2, 2, whole=True), _strict(lambda a, b: a + b), lambda i: (i[0][0] + i[1][0], i[0][1] + i[1][1])
-    ),
-    "subtract": _Function(
-        _numbers(2, 2, whole=True), _strict(lambda a, b: a - b), lambda i: (i[0][0] - i[1][1], i[0][1] - i[1][0])
-    ),
-    "multiply": _Function(_numbers(2, 2, whole=True), _strict(lambda a, b: a * b), _corners(lambda a, b: a * b)),
-    "divide": _Function(_numbers(2, 2, whole=False), _strict(_divide), _quotient_interval),
-    "modulo": _Function(_numbers(2, 2, whole=True), _strict(_modulo)),
-    "negate": _Function(_numbers(1, 1, whole=True), _strict(lambda a: -a), lambda i: (-i[0][1], -i[0][0])),
-    "abs": _Function(_numbers(1, 1, whole=True), _strict(abs), _abs_interval),
-    "div": _Function(_numbers(2, 2, whole=True), _strict(_quotient)),
-    "sign": _Function(_rounds, _strict(_sign), _monotone(_sign)),
-    "round": _Function(_rounds, lambda v: _strict(_round if len(v) == 1 else _round_to)(v), _rounded_interval),
-    "floor": _Function(_rounds, _strict(math.floor), _monotone(math.floor)),
-    "ceil": _Function(_rounds, _strict(math.ceil), _monotone(math.ceil)),
-    "trunc": _Function(_rounds, _strict(math.trunc), _monotone(math.trunc)),
-    "sqrt": _Function(_numbers(1, 1, whole=False), _strict(math.sqrt), _monotone(math.sqrt)),
-    "ln": _Function(_numbers(1, 1, whole=False), _strict(math.log), _monotone(math.log)),
-    "log10": _Function(_numbers(1, 1, whole=False), _strict(math.log10), _monotone(math.log10)),
-    "log2": _Function(_numbers(1, 1, whole=False), _strict(math.log2), _monotone(math.log2)),
-    "pow": _Function(_numbers(2, 2, whole=False), _strict(math.pow)),
-    "exp": _Function(_numbers(1, 1, whole=False), _strict(math.exp), _monotone(math.exp)),
-    "case": _Function(_case_sort, _case),
-    "coalesce": _Function(_chooses(1, _MANY), _coalesce, lambda i: i[0]),
-    "nullif": _Function(_chooses(2, 2), _nullif, _nullif_interval),
-    "greatest": _Function(
-        _numbers(1, _MANY, whole=True),
-        _strict(max),
-        lambda i: (max(low for low, _ in i), max(high for _, high in i)),
-    ),
-    "least": _Function(
-        _numbers(1, _MANY, whole=True),
-        _strict(min),
-        lambda i: (min(low for low, _ in i), min(high for _, high in i)),
-    ),
-}
 
 
 def canonical_formula(formula: Formula) -> Any:

@@ -16,7 +16,8 @@ from fractions import Fraction
 
 from discreet.answer import AnswerColumn, Value
 from discreet.estimators import Estimate, RunningCounts, estimate_output
-from discreet.formulas import FormulaValue, Sort, enclose, evaluate
+from discreet.formula_functions import FormulaValue, Sort
+from discreet.formulas import enclose, evaluate
 from discreet.laplace.limbs import Int128Array
 from discreet.plan import Ordering, Plan, PlannedOutput
 from discreet.schema import BOOLEAN, DATE, FLOAT, INTEGER, TEXT, TIMESTAMP, TIMESTAMPTZ, Kind, Type
