@@ -20,7 +20,7 @@ from discreet.expressions import LARGEST, LONGEST_READ_TEXT, Expression, longest
 from discreet.query import Apply, Node
 from discreet.row_rendering import render
 from discreet.schema import Kind
-from expression_tables import SCHEMA, Grammar, binds, create_source, expressions, nasty_rows, values_of
+from expression_tables import SCHEMA, Grammar, binds, bound, create_source, expressions, nasty_rows, values_of
 
 
 @pytest.fixture(scope="module", params=["table", "parquet"])
@@ -110,6 +110,23 @@ def test_long_texts_are_cut_where_functions_read_them(connection: Any) -> None:
         sql = render(expression).sql(dialect="duckdb").replace("c9", "c0")
         found = connection.execute(f"SELECT length({sql}) FROM long_text").fetchall()
         assert found == [(LONGEST_READ_TEXT,), (None,), (1,)]
+
+
+def test_built_texts_reach_their_bound_and_no_more(connection: Any) -> None:
+    import pyarrow as pa
+
+    connection.register("built", pa.table({"c9": ["x" * 70_000, "年" * 999, None], "c10": ["y" * 1_001, "", "z"]}))
+    for text, lengths in (
+        ("REPLACE(LEFT(s, 500), 'x', 'yyyyyyyyyyyyyyyyyyyy')", [10_000, 500, None]),
+        ("CONCAT(s, s, s, s, s, s, s, s, s, LEFT(r, 1000))", [10_000, 9 * 999, None]),
+        ("s || r", [2_000, 999, None]),
+        ("REPLACE(s, '年', '')", [1_000, 0, None]),
+    ):
+        expression = bound(text)
+        sql = render(expression).sql(dialect="duckdb")
+        found = connection.execute(f"SELECT length({sql}) FROM built").fetchall()
+        assert [length for (length,) in found] == lengths, text
+        assert max(length or 0 for length in lengths) <= (longest_text(expression) or 0)
 
 
 def bind_name(name: str) -> Node:

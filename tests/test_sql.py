@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import time
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -19,7 +20,7 @@ from discreet.errors import DiscreetError, RefusedError, UsageError
 from discreet.query import Aggregate, Apply, Constant, Name, Node, Options, Query
 from discreet.query_text import name_text, node_text
 from discreet.row_rendering import render
-from discreet.schema import TEXT, Column, Schema
+from discreet.schema import TEXT, Column, Kind, Schema
 from discreet.sql import LONGEST_TEXT, parse, parse_expression
 from expression_tables import SCHEMA, bound
 
@@ -225,6 +226,13 @@ def test_the_deepest_expression_is_written_and_run() -> None:
 
     deep(200)
     assert sys.getrecursionlimit() == 1_000
+
+
+def test_a_case_of_thousands_is_bound_quickly() -> None:
+    branches = " ".join(f"WHEN n = {i} THEN {i}" for i in range(1_600))
+    started = time.perf_counter()
+    assert bound(f"CASE {branches} ELSE 0.5 END").type.kind is Kind.DECIMAL
+    assert time.perf_counter() - started < 20
 
 
 def test_the_largest_condition_is_written_and_run() -> None:

@@ -89,9 +89,10 @@ def _substr(operands: list[Expression]) -> Expression:
         # As in BigQuery: counted from the end, and from the first character where there are fewer.
         tail = Operation("right", (as_read(operands[0]), Literal(-start, INTEGER)), TEXT)
         return Operation("left", (tail, Literal(length, INTEGER)), TEXT)
-    # As in BigQuery, place 0 is place 1.
-    places = (Literal(start or 1, INTEGER), Literal(length, INTEGER))
-    return Operation("substr", (as_read(operands[0]), *places), TEXT)
+    start = start or 1  # as in BigQuery, place 0 is place 1
+    inside = start + length - 1 <= LONGEST_READ_TEXT  # what functions see needs no cut to be seen
+    subject = operands[0] if inside else as_read(operands[0])
+    return Operation("substr", (subject, Literal(start, INTEGER), Literal(length, INTEGER)), TEXT)
 
 
 def _side(operator: str) -> Callable[[list[Expression]], Expression]:
@@ -99,7 +100,8 @@ def _side(operator: str) -> Callable[[list[Expression]], Expression]:
         thing = operator.upper()
         _require_text(operands[0], thing)
         length = _whole_constant(operands[1], thing, 0, f"for example {thing}(x, 3)")
-        return Operation(operator, (as_read(operands[0]), Literal(length, INTEGER)), TEXT)
+        subject = operands[0] if operator == "left" else as_read(operands[0])
+        return Operation(operator, (subject, Literal(length, INTEGER)), TEXT)
 
     return build
 

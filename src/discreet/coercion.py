@@ -163,9 +163,9 @@ def common_type(expressions: Sequence[Expression], thing: str) -> Type:
     known = [e for e in expressions if not is_null(e)]
     if not known:
         raise UsageError(thing, "has no value but NULL", hint="write CAST(NULL AS BIGINT), or another type")
-    typed = [e for e in known if not isinstance(e, Literal)] or known
+    typed: list[Expression] = [e for e in known if not isinstance(e, Literal)]
     # A text in quotes beside a date, time or true/false means one of those; a number keeps its own type.
-    typed += [e for e in known if e not in typed and e.type.kind is not Kind.TEXT]
+    typed += [e for e in known if isinstance(e, Literal) and (not typed or e.type.kind is not Kind.TEXT)]
     sample = typed[0]
     for other in typed[1:]:
         together = unify(sample, other)

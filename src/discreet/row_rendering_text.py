@@ -20,7 +20,8 @@ def _length(name: str) -> Rule:
 
 
 def _cut(x: Operands) -> exp.Expr:
-    return call("left", x(0), number(x.whole(1)))
+    # By substring(), which knows texts of plain ASCII; left() counts every character.
+    return call("substring", x(0), number(1), number(x.whole(1)))
 
 
 def _substr(x: Operands) -> exp.Expr:
