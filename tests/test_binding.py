@@ -59,6 +59,8 @@ TYPES = [
     # One type for all values
     ("CASE WHEN b THEN n ELSE x END", "DOUBLE"),
     ("CASE WHEN b THEN n ELSE 0.5 END", "DECIMAL(20,1)"),
+    ("CASE WHEN b THEN 5 WHEN c THEN 10 ELSE 0.5 END", "DECIMAL(3,1)"),
+    ("GREATEST(0.25, 1000, n)", "DECIMAL(21,2)"),
     ("CASE WHEN b THEN n END", "BIGINT"),
     ("CASE WHEN b THEN NULL ELSE 'a' END", "VARCHAR"),
     ("IF(b, day, '2024-01-01')", "DATE"),

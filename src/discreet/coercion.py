@@ -177,6 +177,8 @@ def common_type(expressions: Sequence[Expression], thing: str) -> Type:
             raise UsageError(f"{thing}: {shown(sample)} and {shown(other)}", rule, hint=hint)
         if together != sample.type:
             sample = Operation("", (), together)
+        elif isinstance(sample, Literal) and sample.type.kind is Kind.INTEGER and digits(other) > digits(sample):
+            sample = other  # 5 and 10 beside 0.5 need two digits before the point
     timed = [e for e in known if isinstance(e, Literal) and is_time_of_day(e.value)]
     return TIMESTAMP if sample.type.kind is Kind.DATE and timed else sample.type
 
