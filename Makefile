@@ -5,7 +5,7 @@ BASE := .venv/installed-base
 ALL := .venv/installed
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: install demo test test-slow bench clean
+.PHONY: install demo test test-slow bench docs clean
 
 install: $(ALL)
 
@@ -35,6 +35,10 @@ test-slow: $(ALL)
 
 bench: $(ALL)
 	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+docs: $(ALL)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs build/docs
+	@echo "the site: build/docs/index.html"
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis build dist
