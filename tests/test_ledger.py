@@ -9,6 +9,7 @@ import threading
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -323,7 +324,7 @@ def test_text_that_is_not_unicode_is_refused_by_name(ledger: Ledger) -> None:
 def test_a_clock_that_goes_back_changes_no_order_and_no_total(tmp_path: Path) -> None:
     """Order is by number; times are written as the clock said them, in UTC."""
     times = [datetime(2030, 1, 1, 1, tzinfo=timezone(timedelta(hours=2))), datetime(1999, 1, 1, tzinfo=UTC)]
-    ticking = iter([*times, *times])
+    ticking = cycle(times)
     with Ledger(tmp_path / "l", clock=lambda: next(ticking)) as ledger:
         ledger.set_budget("s", loss(1), unit="actor")
         for query in ("first", "second", "third"):

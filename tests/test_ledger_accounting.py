@@ -20,6 +20,7 @@ from discreet.errors import BudgetError, LedgerError, UsageError
 from discreet.exact import EPSILON_STEP
 from discreet.ledger import Accounting, Balance, Kind, Ledger, Method, Window, chain
 from discreet.ledger.accounting import Standing, Weight, accounting_for, charged, counted, how_many, weight, window_at
+from discreet.ledger.checking import Check
 from discreet.ledger.records import Budget
 from discreet.privacy import RELATION, LaplaceVector, PrivacyLoss
 from test_ledger_accounts import Clock
@@ -380,7 +381,7 @@ def test_a_forged_state_with_a_right_hash_is_noticed(
     }
     row = {name: value for name, value in {**honest, **forged}.items() if name not in ("number", "hash")}
     chain.append(connection, row)
-    check = chain.Check(None)
+    check = Check(None)
     if noticed is None:
         assert check.some(connection)
     else:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from discreet.errors import BudgetError, LedgerError, UsageError
-from discreet.ledger import Balance, Caps, Kind, Ledger, Share, Window, chain
+from discreet.ledger import Balance, Caps, Kind, Ledger, Share, Window, chain, sqlite_schema
 from discreet.ledger.accounting import Standing, Weight, charged, counted, fits, renewed, window_at
+from discreet.ledger.checking import Check
 from discreet.ledger.records import Budget
 from discreet.privacy import RELATION, PrivacyLoss
 
@@ -282,7 +283,7 @@ _FIRST_COLUMNS = chain._COLUMNS[: chain._COLUMNS.index("hash")]
 def write_version_1(path: Path) -> str:
     """A ledger as the first version wrote it, with three tenths of a budget of 1 spent by ann."""
     connection = sqlite3.connect(path, isolation_level=None)
-    for statement in chain.MIGRATIONS[0]:
+    for statement in sqlite_schema.MIGRATIONS[0]:
         connection.execute(statement)
     connection.execute("PRAGMA user_version = 1")
     connection.execute("PRAGMA journal_mode = WAL")
@@ -353,7 +354,7 @@ def test_a_forged_entry_with_a_right_hash_is_noticed(tmp_path: Path, forged: dic
     for row, expected in ((honest, None), ({**honest, **forged}, noticed)):
         connection.execute("BEGIN")
         chain.append(connection, {name: value for name, value in row.items() if name not in ("number", "hash")})
-        check = chain.Check(None)
+        check = Check(None)
         if expected is None:
             assert check.some(connection)
         else:

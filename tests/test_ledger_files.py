@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from discreet.errors import BudgetError, DiscreetError, LedgerError
-from discreet.ledger import Balance, Ledger, State, chain
+from discreet.ledger import Balance, Ledger, State, chain, sqlite_schema
+from discreet.ledger.checking import Check
 from discreet.privacy import PrivacyLoss
 
 CHILD = str(Path(__file__).with_name("ledger_child.py"))
@@ -436,7 +437,7 @@ def test_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     before = path.read_bytes()
-    known = len(chain.MIGRATIONS)
+    known = len(sqlite_schema.MIGRATIONS)
     with pytest.raises(LedgerError, match=rf"newer discreet \(ledger version 99; this one knows {known}\)") as error:
         Ledger(path)
     assert is_clear(error.value, path)
@@ -448,7 +449,9 @@ def test_an_older_version_is_migrated(path: Path, monkeypatch: pytest.MonkeyPatc
     discreet of today refuses the file from then on."""
     head = write_some(path, 5)
     with monkeypatch.context() as patch:
-        patch.setattr(chain, "MIGRATIONS", (*chain.MIGRATIONS, ("ALTER TABLE entries ADD COLUMN note TEXT",)))
+        patch.setattr(
+            sqlite_schema, "MIGRATIONS", (*sqlite_schema.MIGRATIONS, ("ALTER TABLE entries ADD COLUMN note TEXT",))
+        )
         with Ledger(path) as ledger:
             assert ledger.verify() == head
             debit(ledger)
@@ -481,7 +484,7 @@ def test_entries_are_never_changed_through_sqlite(path: Path) -> None:
         assert ledger.verify() == head
 
 
-GUARDS = [(name, sql) for kind, name, sql in sorted(chain._expected_guards()) if kind == "trigger"]
+GUARDS = [(name, sql) for kind, name, sql in sorted(sqlite_schema.expected_guards()) if kind == "trigger"]
 
 
 def tamper(path: Path, *statements: str, put_back: bool = True) -> None:
@@ -599,7 +602,7 @@ def test_a_forged_chain_that_overspends_is_noticed(path: Path) -> None:
             "delta": "0", "spent_epsilon": spent, "spent_delta": "0", "queries": 3,
         }  # fmt: skip
         chain.append(connection, row)
-        check = chain.Check(None)
+        check = Check(None)
         with pytest.raises(chain.Damage):
             check.some(connection)
         connection.execute("ROLLBACK")

@@ -11,7 +11,8 @@ is noticed only with a head hash kept elsewhere (`Ledger.verify`).
 
 from __future__ import annotations
 
-from discreet.ledger.book import Ledger, default_path
+from discreet.ledger.book import Ledger
+from discreet.ledger.places import default_path
 from discreet.ledger.records import (
     Accounting,
     Balance,
