@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from command import Command
+from postgres_server import postgres_server, postgres_url
+
+__all__ = ["postgres_server", "postgres_url"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
