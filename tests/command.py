@@ -19,7 +19,7 @@ DISCREET = [sys.executable, "-m", "discreet"]
 ERROR = re.compile(r"discreet: [^:\n]+.*: .+[.!?]( Hint: .+)?")
 
 # What no error may show. (".duckdb" and ".sqlite3" are endings of files.)
-INSIDE = re.compile(r"Traceback|Error\(|\bdiscreet\.\w|\{|(?<!\.)\b(duckdb|sqlite3|sqlglot|numpy)\b|\b0x")
+INSIDE = re.compile(r"Traceback|Error\(|\bdiscreet\.(?!toml\b)\w|\{|(?<!\.)\b(duckdb|sqlite3|sqlglot|numpy)\b|\b0x")
 
 
 @dataclass(frozen=True)

@@ -230,7 +230,7 @@ def test_budget_shows_where_the_source_stands(discreet, visits):
     assert [entry["kind"] for entry in document["history"]] == ["register", "budget", "debit", "debit"]
     assert document["history"][2]["answer"]["rows"][0]["n_high"] >= document["history"][2]["answer"]["rows"][0]["n"]
     table = discreet("budget", str(visits)).out
-    assert "left          epsilon 0.1\n" in table
+    assert "left          epsilon 0.1 (about 1 more query of epsilon 0.1)\n" in table
     assert "released  SELECT COUNT(*) AS n FROM data\n" in table
     rows = list(csv.DictReader(io.StringIO(discreet("budget", str(visits), "--format", "csv").out)))
     assert [row["spent"] for row in rows] == ["0", "0", "0.1", "0.2"]

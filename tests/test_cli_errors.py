@@ -162,7 +162,7 @@ def test_refusals_show_the_way(discreet, visits, text, arguments, words):
 
 USAGE = [
     (("query",), "missing argument 'SOURCE'"),
-    (("query", "{v}"), "missing argument 'SQL'"),
+    (("query", "{v}"), "SQL: is missing"),
     (("quer",), "did you mean 'query'"),
     (("query", "{v}", COUNT, "--espilon", "1"), "--epsilon"),
     (("query", "{v}", COUNT, *ROWS, *PAY, "more"), "more"),
@@ -234,7 +234,7 @@ USAGE = [
     (("query", "{v}", COUNT, *ROWS, *PAY, "--types", "minutes=GEOMETRY"), "is not a known type"),
     (("query", "{v}", COUNT, *ROWS, *PAY, "--types", "hours=BIGINT"), "hours"),
     (("query", "{v}", COUNT, *ROWS, *PAY, "--ledger", ""), "ledger: must be the path of a file"),
-    (("budget",), "missing argument"),
+    (("budget",), "SOURCE: is missing"),
     (("budget", "{v}", "{v}"), "budget: takes one source"),
     (("budget", "{v}", "--budget", "2"), "budget: takes one source"),
     (("budget", "raise", "{v}"), "--budget: is required"),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from discreet.answer import Answer
     from discreet.builder import Builder
     from discreet.estimate import Estimate
-    from discreet.policy import DatasetPolicy
+    from discreet.policy import DatasetPolicy, Policy
 
 __all__ = ["Dataset"]
 
@@ -42,7 +42,9 @@ class Dataset:
 
     Attributes:
         registration: names and types of its columns, as stored at registration.
+        name: what FROM calls it, beside "data".
         notice: one line, if this very opening registered the source; else "".
+        policy: the owner's policy that it was opened by, if it was.
     """
 
     def __init__(
@@ -58,14 +60,15 @@ class Dataset:
         max_groups_contributed: object,
         frame: object = None,
         notice: str = "",
-        policy: DatasetPolicy | None = None,
+        declared: DatasetPolicy | None = None,
+        policy: Policy | None = None,
         owner: Declared | None = None,
     ) -> None:
         self.registration = registration
-        self.notice = notice
-        self._ledger, self._version, self._name, self._frame = ledger, version, name, frame
+        self.name, self.notice, self.policy = name, notice, policy
+        self._ledger, self._version, self._frame = ledger, version, frame
         self._unit, self._row_level = unit, row_level
-        self._policy, self._owner = policy, owner or Declared()
+        self._dataset_policy, self._owner = declared, owner or Declared()
         self._limits = {
             "max_contributions": max_contributions,
             "max_groups_contributed": max_groups_contributed,
@@ -81,7 +84,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         unit = "one row" if self._row_level else ", ".join(self._unit or ()) or "not set"
-        return f"<Dataset {self._name}: {len(self.registration.schema.columns)} columns, privacy unit {unit}>"
+        return f"<Dataset {self.name}: {len(self.registration.schema.columns)} columns, privacy unit {unit}>"
 
     @property
     def ledger_path(self) -> Path:
@@ -167,8 +170,9 @@ class Dataset:
         from discreet.release import Charge, release
 
         charge = Charge(self._version, analyst)
-        if self._policy is not None:
-            charge = Charge(self._version, analyst, self._policy.budget.caps(analyst), self._policy.budget.unit)
+        if self._dataset_policy is not None:
+            budget = self._dataset_policy.budget
+            charge = Charge(self._version, analyst, budget.caps(analyst), budget.unit)
         engine = DuckDBEngine(plan.registration, self._frame)
         return release(plan, self._ledger, engine, confidence, charge)
 
@@ -205,7 +209,8 @@ class Dataset:
             timezone=timezone,
         )
         balance = self.balance()
-        return estimate(plan, balance.left if balance else None, parse_confidence(confidence))
+        left = None if balance is None else balance.left
+        return estimate(plan, left, parse_confidence(confidence), self.how_many_more(plan))
 
     def plan(
         self,
@@ -227,13 +232,13 @@ class Dataset:
         self._check_relation(query)
         options = query.options
         loss = _one_of("epsilon", epsilon, options.epsilon)
-        if loss is None and self._policy is not None:
-            loss = self._policy.budget.default_epsilon
+        if loss is None and self._dataset_policy is not None:
+            loss = self._dataset_policy.budget.default_epsilon
         if loss is None:
             raise UsageError("epsilon", "is required: it says how much privacy the query costs", hint="0.5 is usual")
         allowed = _one_of("delta", delta, options.delta)
-        if allowed is None and self._policy is not None and self._policy.unknown_groups:
-            allowed = self._policy.budget.default_delta
+        if allowed is None and self._dataset_policy is not None and self._dataset_policy.unknown_groups:
+            allowed = self._dataset_policy.budget.default_delta
         rows = _one_of("max_contributions", max_contributions, options.max_contributions)
         groups = _one_of("max_groups_contributed", max_groups_contributed, options.max_groups_contributed)
         request = Request(
@@ -253,8 +258,8 @@ class Dataset:
             timezone=check_zone(timezone),
         )
         self._check_bounds(query, request)
-        if self._policy is not None:
-            Caps(self._policy.budget.max_epsilon_per_query).check_query(request.epsilon)
+        if self._dataset_policy is not None:
+            Caps(self._dataset_policy.budget.max_epsilon_per_query).check_query(request.epsilon)
         names = [*names_in_query(query), *self._owner.columns]
         plan = make_plan(query, self._extended(names, query.relation), request)
         if plan.joins:
@@ -276,6 +281,29 @@ class Dataset:
         """The budget's total, what is spent and what is left; None while there is no budget."""
         return self._ledger.balance(self.registration.source)
 
+    def how_many_more(self, plan: Plan, analyst: str = "") -> int | None:
+        """About how many more queries like this one the budget takes, and the share of an analyst who has one; None
+        while there is no budget. A million stands for all that is more."""
+        more = self._ledger.how_many_more(self.registration.source, plan.loss, plan.vectors())
+        share = self.share(analyst) if analyst else None
+        return more if more is None or share is None else min(more, share // plan.loss.epsilon)
+
+    def share(self, analyst: str) -> Fraction | None:
+        """What is left of the epsilon that the owner's policy gives one analyst; None where it gives no shares.
+
+        Raises:
+            BudgetError: it gives shares, and none to this one.
+        """
+        if self._dataset_policy is None:
+            return None
+        most = self._dataset_policy.budget.caps(analyst).analyst
+        balance = self.balance()
+        if most is None or balance is None:
+            return most
+        of_all = self._ledger.shares(self.registration.source)
+        spent = (one.spent.epsilon for one in of_all if (one.window, one.analyst) == (balance.window, analyst))
+        return most - sum(spent, Fraction(0))
+
     def history(self) -> tuple[Entry, ...]:
         """The ledger's entries of this source, oldest first."""
         return self._ledger.history(self.registration.source)
@@ -289,8 +317,8 @@ class Dataset:
         if not self._row_level and self._unit is None:
             raise UsageError("budget", "belongs to a privacy unit", hint="say --unit COLUMN, or --row-level")
         loss = parse_budget(total)
-        if self._policy is not None:
-            own = self._policy.budget
+        if self._dataset_policy is not None:
+            own = self._dataset_policy.budget
             if loss.epsilon != own.total.epsilon or loss.delta not in (0, own.total.delta):
                 rule = f"is epsilon {decimal_text(own.total.epsilon)}, by the owner's policy ({own.path})"
                 raise UsageError("budget", rule, str(total))
@@ -362,8 +390,8 @@ class Dataset:
         number = parse_positive_integer(name, asked)
         if own is not None and number > own:
             by = "as the source was opened with"
-            if self._policy is not None and getattr(self._policy, name) == own:
-                by = f"the owner's limit ({self._policy.path}.{name})"
+            if self._dataset_policy is not None and getattr(self._dataset_policy, name) == own:
+                by = f"the owner's limit ({self._dataset_policy.path}.{name})"
             raise UsageError(name, f"must be at most {own}, {by}", number)
         return number
 
@@ -376,8 +404,8 @@ class Dataset:
                 raise UsageError("bounds", "must name a column or an output of the query", name)
 
     def _check_relation(self, query: Query) -> None:
-        if query.relation not in ("data", self._name):
-            names = "data" if self._name == "data" else f"data or {self._name}"
+        if query.relation not in ("data", self.name):
+            names = "data" if self.name == "data" else f"data or {self.name}"
             raise UsageError("FROM", f"the table is called {names}", query.relation)
 
 

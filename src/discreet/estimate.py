@@ -60,6 +60,7 @@ class Estimate:
         groups: how many groups there will be; None where they are chosen from the data.
         statistics: one a statistic.
         details: the plan in plain values.
+        more: about how many queries like this one the budget takes, this one included; None while there is none.
     """
 
     cost: PrivacyLoss
@@ -68,6 +69,7 @@ class Estimate:
     groups: int | None
     statistics: tuple[Expected, ...]
     details: dict[str, Any] = field(repr=False)
+    more: int | None = None
 
     def report(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -75,6 +77,7 @@ class Estimate:
             "epsilon": decimal_text(self.cost.epsilon),
             "delta": decimal_text(self.cost.delta, digits=30),
             "left_after": None if self.left is None else decimal_text(self.left.epsilon),
+            "queries_like_this_that_fit": self.more,
             "confidence": decimal_text(self.confidence),
             "groups": self.groups,
             "expected": [
@@ -143,20 +146,21 @@ def _sizes(by_size: dict[int, float], measure: str) -> str:
     return ", ".join(f"± {width:,.3g} for {n:,} rows" for n, width in by_size.items())
 
 
-def estimate(plan: Plan, left: PrivacyLoss | None, confidence: Fraction) -> Estimate:
+def estimate(plan: Plan, left: PrivacyLoss | None, confidence: Fraction, more: int | None = None) -> Estimate:
     """What to expect of a plan.
 
     Args:
         plan: the plan.
         left: what is left of the budget before the query, if there is one.
         confidence: of the half-widths.
+        more: how many such queries the budget takes.
     """
     after = None
     if left is not None:
         after = PrivacyLoss(left.epsilon - plan.loss.epsilon, left.delta - plan.loss.delta)
     groups = plan.groups if plan.selection is None else None
     statistics = tuple(_expected(o, plan, confidence) for o in plan.outputs if o.function != "key")
-    return Estimate(plan.loss, after, confidence, groups, statistics, details_of(plan))
+    return Estimate(plan.loss, after, confidence, groups, statistics, details_of(plan), more)
 
 
 def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expected:

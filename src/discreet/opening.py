@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet.dataset import Dataset
-from discreet.errors import PolicyError, UsageError
+from discreet.errors import PolicyError, SourceError, UsageError
 from discreet.exact import decimal_text, parse_positive_integer
 from discreet.ledger import Ledger, default_path
 from discreet.policy import DatasetPolicy, Policy, load_policy
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from discreet.schema import Registration
     from discreet.sources import Location, Reading
 
-__all__ = ["open_source"]
+__all__ = ["ledger_of", "location_of", "open_source"]
 
 
 def open_source(
@@ -83,10 +84,10 @@ def open_source(
         parse_budget(budget)
     if policy is not None:
         declared = policy if isinstance(policy, Policy) else load_policy(os.fspath(policy))
-        _declared_there({"name": name, "types": types, **reading})
+        _declared_there({"name": name, "types": types or None, **reading})
         asked = _asked(declared, source)
         _check_unit(asked, unit, row_level=row_level)
-        dataset = _open_declared(declared, asked, _ledger(declared, ledger), limits, expect)
+        dataset = _open_declared(declared, asked, Ledger(ledger_of(declared, ledger)), limits, expect)
         if budget is not None:
             dataset.set_budget(budget)
         return dataset
@@ -187,8 +188,8 @@ def _open_declared(
     from discreet import sources
 
     narrowed = {name: _narrowed(declared, name, value) for name, value in limits.items()}
-    reading = dict(declared.reading)
-    location = _located(declared.source, reading)  # type: ignore[arg-type]
+    location = location_of(declared)
+    reading = {name: value for name, value in declared.reading.items() if name != "format"}
     identity = location.source
     found, notice = book.registered(identity), ""
     if found is None:
@@ -210,7 +211,8 @@ def _open_declared(
             max_contributions=narrowed["max_contributions"],
             max_groups_contributed=narrowed["max_groups_contributed"],
             notice=notice,
-            policy=declared,
+            declared=declared,
+            policy=policy,
             owner=owner,
         )
 
@@ -237,6 +239,19 @@ def _open_declared(
     _set_budget(policy, declared, book, account, declared.budget.unit or unit)
     book.join(identity, account, dataset=declared.name)
     return opened(registration, version, notice)
+
+
+def location_of(declared: DatasetPolicy, source: str | None = None) -> Location:
+    """Where the source of a policy's data set is; or where `source` is, read as that data set is.
+
+    Raises:
+        SourceError: there is no such file, or it cannot be told what it is.
+    """
+    reading = dict(declared.reading)
+    try:
+        return _located(declared.source if source is None else source, reading)  # type: ignore[arg-type]
+    except SourceError as error:
+        raise SourceError(f"{declared.path}.source", error.rule, error.value, error.hint) from None
 
 
 def _narrowed(declared: DatasetPolicy, name: str, asked: object) -> int | None:
@@ -288,19 +303,24 @@ def _asked(policy: Policy, name: object) -> DatasetPolicy:
     return policy.dataset(name)
 
 
-def _ledger(policy: Policy, asked: str | os.PathLike[str] | None) -> Ledger:
-    """The policy's ledger: another one would be another budget."""
+def ledger_of(policy: Policy, asked: str | os.PathLike[str] | None = None) -> Path:
+    """Where the policy's ledger lies: another one would be another budget.
+
+    Raises:
+        UsageError: the policy names one, and another is asked for.
+    """
     if policy.ledger is None:
-        return Ledger(default_path() if asked is None else os.fspath(asked))
+        return default_path() if asked is None else Path(asked).expanduser()
     if asked is not None and os.path.realpath(os.path.expanduser(asked)) != os.path.realpath(policy.ledger):  # noqa: PTH111
         raise UsageError("ledger", f"is {policy.ledger}, by the owner's policy ({policy.path.name})", os.fspath(asked))
-    return Ledger(policy.ledger)
+    return Path(policy.ledger)
 
 
 def _declared_there(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value is not None:
-            raise UsageError(name, "is declared in the policy", value, "leave it out")
+            shown = ", ".join(value) if isinstance(value, Mapping) else value
+            raise UsageError(name, "is declared in the policy", shown, "leave it out")
 
 
 def _check_unit(declared: DatasetPolicy, unit: tuple[str, ...] | None, *, row_level: bool) -> None:

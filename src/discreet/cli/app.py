@@ -55,7 +55,7 @@ def _start(
 @takes_reading
 def query(
     source: o.Source,
-    sql: o.Sql,
+    sql: o.Sql = None,
     unit: o.Unit = None,
     row_level: o.RowLevel = False,
     epsilon: o.Epsilon = None,
@@ -70,6 +70,8 @@ def query(
     budget: o.Budget = None,
     budget_delta: o.BudgetDelta = None,
     ledger: o.LedgerPath = None,
+    policy: o.Policy = None,
+    analyst: o.Analyst = None,
     types: o.Types = None,
     confidence: o.Confidence = "0.95",
     format: o.Format = "table",
@@ -79,10 +81,12 @@ def query(
     reading: dict[str, Any],
 ) -> None:
     """Answer a question about a source, with noise, and charge it to the source's budget."""
+    from discreet.cli.policies import split_words
     from discreet.cli.query import Question, ask
 
+    source_, sql = split_words(source, sql)
     question = Question(
-        source=source,
+        source=source_,
         sql=sql,
         unit=unit,
         row_level=row_level,
@@ -100,6 +104,8 @@ def query(
         budget=budget,
         budget_delta=budget_delta,
         ledger=ledger,
+        policy=policy,
+        analyst=analyst,
         confidence=confidence,
     )
     ask(question, format=format, output=output, report=report)
@@ -109,7 +115,7 @@ def query(
 @takes_reading
 def estimate(
     source: o.Source,
-    sql: o.Sql,
+    sql: o.Sql = None,
     unit: o.Unit = None,
     row_level: o.RowLevel = False,
     epsilon: o.Epsilon = None,
@@ -124,6 +130,8 @@ def estimate(
     budget: o.Budget = None,
     budget_delta: o.BudgetDelta = None,
     ledger: o.LedgerPath = None,
+    policy: o.Policy = None,
+    analyst: o.Analyst = None,
     types: o.Types = None,
     confidence: o.Confidence = "0.95",
     format: o.Format = "table",
@@ -134,10 +142,12 @@ def estimate(
 ) -> None:
     """Tell what a query would cost, and the error to expect. Reads no data, costs nothing."""
     from discreet.cli.estimate import look_ahead
+    from discreet.cli.policies import split_words
     from discreet.cli.query import Question
 
+    source_, sql = split_words(source, sql)
     question = Question(
-        source=source,
+        source=source_,
         sql=sql,
         unit=unit,
         row_level=row_level,
@@ -155,6 +165,8 @@ def estimate(
         budget=budget,
         budget_delta=budget_delta,
         ledger=ledger,
+        policy=policy,
+        analyst=analyst,
         confidence=confidence,
     )
     look_ahead(question, format=format, output=output, report=report)
@@ -162,22 +174,24 @@ def estimate(
 
 @app.command()
 def budget(
-    words: o.BudgetWords,
+    words: o.BudgetWords = None,
     total: o.RaisedBudget = None,
+    total_delta: o.RaisedDelta = None,
     ledger: o.LedgerPath = None,
+    policy: o.Policy = None,
     format: o.ListFormat = "table",
 ) -> None:
     """Show a source's budget: total, spent, left, and every query so far. Or raise it."""
     from discreet.cli.budget import raise_budget, show_budget
 
-    match words:
-        case ["raise", source]:
-            raise_budget(source, total, ledger=ledger)
-        case [source] if total is None:
-            show_budget(source, ledger=ledger, format=format)
+    match words or []:
+        case ["raise", *rest] if len(rest) < 2:
+            raise_budget(next(iter(rest), None), total, total_delta, ledger=ledger, policy=policy)
+        case [*rest] if len(rest) < 2 and total is None and total_delta is None:
+            show_budget(next(iter(rest), None), ledger=ledger, policy=policy, format=format)
         case _:
             example = "discreet budget SOURCE, or discreet budget raise SOURCE --budget 5"
-            raise UsageError("budget", "takes one source", " ".join(words), example)
+            raise UsageError("budget", "takes one source", " ".join(words or []), example)
 
 
 @app.command()

@@ -6,33 +6,39 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.arguments import choose
 from discreet.cli.output import write_stdout
-from discreet.cli.talk import say, show_loss
+from discreet.cli.policies import dataset_named, find_policy
+from discreet.cli.talk import say, show_loss, show_number
 from discreet.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
     from discreet.ledger import Balance, Budget, Entry, Ledger
+    from discreet.policy import BudgetPolicy, Policy
 
 __all__ = ["FORMATS", "raise_budget", "show_budget"]
 
 FORMATS = ("table", "json", "csv")
 
 
-def show_budget(source: str, *, ledger: str | None, format: str) -> None:
-    """Print total, spent, left, unit, relation and history of a source. Reads the ledger only.
+def show_budget(source: str | None, *, ledger: str | None, policy: str | None, format: str) -> None:
+    """Print total, spent, left, unit, relation and history of a source, or of a budget that several share. Reads the
+    ledger only.
 
     Raises:
         UsageError: the ledger knows no such source.
         LedgerError: there is no ledger, or it cannot be read.
     """
     choose("--format", format, FORMATS)
-    with _known(source, ledger) as (book, identity):
+    asked = _asked(source, ledger, policy)
+    with _opened(asked) as (book, identity):
         budget, balance, history = book.budget(identity), book.balance(identity), book.history(identity)
+        more = _more(book, identity, asked.declared, history)
     if format == "json":
         write_stdout(
             json.dumps(_document(identity, budget, balance, history), indent=2, ensure_ascii=False) + "\n",
@@ -41,53 +47,151 @@ def show_budget(source: str, *, ledger: str | None, format: str) -> None:
     elif format == "csv":
         write_stdout(_csv(history), machine=True)
     else:
-        write_stdout(_table(identity, budget, balance, history))
+        write_stdout(_table(identity, budget, balance, history, more))
 
 
-def raise_budget(source: str, total: str | None, *, ledger: str | None) -> None:
-    """Give a source a higher total: the owner's act, which becomes an entry of its own.
+def raise_budget(
+    source: str | None, total: str | None, total_delta: str | None, *, ledger: str | None, policy: str | None
+) -> None:
+    """Give a source a higher total: the owner's act, which becomes an entry of its own. Under a policy the total is
+    what is written there.
 
     Raises:
-        UsageError: no number, a total below the one in force, or a source without a budget.
+        UsageError: no number, a total below the one in force or not the policy's, or a source without a budget.
         LedgerError: as `show_budget`.
     """
-    from discreet.exact import parse_epsilon
+    from discreet.exact import parse_delta, parse_epsilon
     from discreet.privacy import PrivacyLoss
 
-    if total is None:
+    epsilon = None if total is None else parse_epsilon(total, name="budget")
+    delta = None if total_delta is None else parse_delta(total_delta, name="the budget's delta")
+    asked = _asked(source, ledger, policy)
+    declared = asked.declared
+    if declared is not None:
+        _check_written(declared, epsilon, delta)
+    elif epsilon is None:
         raise UsageError(
             "--budget", "is required: the new total epsilon", hint=f"discreet budget raise {source} --budget 5"
         )
-    epsilon = parse_epsilon(total, name="budget")
-    with _known(source, ledger) as (book, identity):
+    with _opened(asked) as (book, identity):
         old = book.budget(identity)
-        delta = old.total.delta if old is not None else Fraction(0)
-        book.raise_budget(identity, PrivacyLoss(epsilon, delta))
+        kept = old.total.delta if old is not None else Fraction(0)
+        wanted = PrivacyLoss(epsilon or Fraction(0), kept if delta is None else delta)
+        if declared is not None:
+            wanted = declared.total
+            if old is not None and wanted == old.total:
+                hint = f"write the new total there: {declared.path}.epsilon"
+                raise UsageError("budget", f"is {show_loss(wanted)} already, as the policy says", hint=hint)
+        book.raise_budget(identity, wanted)
         balance = book.balance(identity)
     if balance is not None:
         say(f"raised; total: {show_loss(balance.total)}; left: {show_loss(balance.left)}")
 
 
-@contextlib.contextmanager
-def _known(source: str, ledger: str | None) -> Iterator[tuple[Ledger, str]]:
-    """The ledger, and what it calls the source. Looking must not make an empty ledger."""
-    from discreet.ledger import Ledger, default_path
+def _check_written(declared: BudgetPolicy, epsilon: Fraction | None, delta: Fraction | None) -> None:
+    """A total that is given beside a policy must be the one that stands there."""
+    from discreet.exact import decimal_text
 
-    path = default_path() if ledger is None else Path(ledger).expanduser()
-    if not path.exists():
-        raise LedgerError(f"the ledger {path}", "does not exist", hint="name another with --ledger or DISCREET_LEDGER")
-    with Ledger(path) as book:
-        identity = _identity(book, source)
+    for key, asked, written in (("epsilon", epsilon, declared.total.epsilon), ("delta", delta, declared.total.delta)):
+        if asked is not None and asked != written:
+            shown = decimal_text(written, digits=30)
+            hint = f"write {key} = {decimal_text(asked, digits=30)} there first"
+            raise UsageError(f"{declared.path}.{key}", f"is {shown} in the policy, which counts", str(asked), hint)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Whose budget is meant.
+
+    Attributes:
+        source: as written; None where the policy has one budget only.
+        ledger: where it lies.
+        identity: what the ledger calls a data set or shared budget of the policy; None for another source.
+        declared: what the policy says of its budget.
+    """
+
+    source: str | None
+    ledger: Path
+    identity: str | None = None
+    declared: BudgetPolicy | None = None
+
+
+def _asked(source: str | None, ledger: str | None, policy: str | None) -> _Asked:
+    from discreet.ledger import default_path
+    from discreet.opening import ledger_of
+
+    governing = find_policy(policy)
+    if governing is not None:
+        identity, declared = _declared(governing, source, explicit=policy is not None)
+        if declared is not None:
+            return _Asked(source, ledger_of(governing, ledger), identity, declared)
+    if source is None:
+        hint = "discreet budget SOURCE, or a policy: --policy FILE, or discreet.toml in this folder"
+        raise UsageError("SOURCE", "is missing: whose budget?", hint=hint)
+    return _Asked(source, default_path() if ledger is None else Path(ledger).expanduser())
+
+
+@contextlib.contextmanager
+def _opened(asked: _Asked) -> Iterator[tuple[Ledger, str]]:
+    """The ledger, and what it calls the source or the shared budget. Looking must not make an empty ledger."""
+    from discreet.ledger import Ledger
+
+    if not asked.ledger.exists():
+        hint = "a first query makes it; or name another with --ledger or DISCREET_LEDGER"
+        raise LedgerError(f"the ledger {asked.ledger}", "does not exist", hint=hint)
+    with Ledger(asked.ledger) as book:
+        identity = asked.identity or _identity(book, asked.source or "")
         if not book.version(identity) and book.budget(identity) is None:
-            raise UsageError("source", "is not in this ledger", source, "ask a first query with --budget")
+            raise UsageError("source", "is not in this ledger", asked.source, "ask a first query with --budget")
         yield book, identity
+
+
+def _declared(policy: Policy, name: str | None, *, explicit: bool) -> tuple[str | None, BudgetPolicy | None]:
+    """What the ledger calls a data set or shared budget of a policy, and that budget; nothing for what is not its."""
+    from discreet.opening import location_of
+
+    if name is None:
+        budgets = {dataset.budget.path: dataset for dataset in policy.datasets.values()}
+        if len(budgets) > 1:
+            known = ", ".join([*policy.budgets, *policy.datasets])
+            raise UsageError("SOURCE", f"is missing: whose budget? The policy knows {known}")
+        dataset = next(iter(budgets.values()))
+        return dataset.budget.account or location_of(dataset).source, dataset.budget
+    if name in policy.budgets:
+        return policy.budgets[name].account, policy.budgets[name]
+    found = dataset_named(policy, name)
+    if found is not None:
+        return location_of(found).source, found.budget
+    if explicit:
+        policy.dataset(name)  # refuses, with those there are
+    return None, None
 
 
 def _identity(book: Ledger, source: str) -> str:
     """What the ledger calls the source: the same for a file that is gone since."""
-    if source.startswith(("file:", "frame:")) and book.history(source):
+    if source.startswith(("file:", "frame:", "budget:")) and book.history(source):
         return source
     return "file:" + os.path.realpath(Path(source).expanduser())
+
+
+def _more(book: Ledger, identity: str, declared: BudgetPolicy | None, history: tuple[Entry, ...]) -> str:
+    """About how many more queries fit: such as the newest, or of the policy's usual epsilon."""
+    from discreet.exact import decimal_text
+    from discreet.privacy import PrivacyLoss
+
+    losses = [entry.loss for entry in history if entry.kind == "debit" and entry.loss is not None]
+    if declared is not None and declared.default_epsilon is not None:
+        loss = PrivacyLoss(declared.default_epsilon)
+    elif losses:
+        loss = losses[-1]
+    else:
+        return ""
+    more = book.how_many_more(identity, loss)
+    if more is None:
+        return ""
+    return (
+        f"about {show_number(more)} more {'query' if more == 1 else 'queries'} of epsilon {decimal_text(loss.epsilon)}"
+    )
 
 
 def _document(
@@ -141,7 +245,7 @@ def _csv(history: tuple[Entry, ...]) -> str:
     return text.getvalue()
 
 
-def _table(identity: str, budget: Budget | None, balance: Balance | None, history: tuple[Entry, ...]) -> str:
+def _table(identity: str, budget: Budget | None, balance: Balance | None, history: tuple[Entry, ...], more: str) -> str:
     from discreet.formats import render_table
 
     lines = [f"source        {identity}"]
@@ -151,7 +255,7 @@ def _table(identity: str, budget: Budget | None, balance: Balance | None, histor
         lines += [
             f"total         {show_loss(balance.total)}",
             f"spent         {show_loss(balance.spent)}, queries: {balance.queries}",
-            f"left          {show_loss(balance.left)}",
+            f"left          {show_loss(balance.left)}" + (f" ({more})" if more else ""),
             f"privacy unit  {budget.unit}",
             f"neighbours    {budget.relation}",
         ]

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from discreet.cli.arguments import choose
-from discreet.cli.query import MACHINE_FORMATS, Question, asked_budget, destinations, planned
-from discreet.cli.talk import about_estimate, warn_of_epsilon
+from discreet.cli.query import MACHINE_FORMATS, Question, asked_budget, asking, destinations, planned
+from discreet.cli.talk import about_estimate, about_share, warn_of_epsilon
 
 if TYPE_CHECKING:
     from discreet.estimate import Estimate
@@ -29,14 +29,17 @@ def look_ahead(question: Question, *, format: str, output: str | None, report: s
     choose("--format", format, FORMATS)
     confidence = parse_confidence(question.confidence)
     with planned(question) as (dataset, plan), destinations(question, dataset, output, report) as (table, document):
-        balance = dataset.balance()
+        balance, who = dataset.balance(), asking(question)
         left = balance.left if balance is not None else asked_budget(question)
-        found = estimate(plan, left, confidence)
+        found = estimate(plan, left, confidence, dataset.how_many_more(plan, who))
+        share = dataset.share(who)
         warn_of_epsilon(plan.loss.epsilon)
         table.write(_rendered(found, format), machine=format in MACHINE_FORMATS)
         if document is not None:
             document.write(json.dumps(found.report(), indent=2, ensure_ascii=False) + "\n", machine=True)
     about_estimate(found)
+    if share is not None:
+        about_share(who, share, plan.loss.epsilon)
 
 
 def _rendered(found: Estimate, format: str) -> str:

@@ -4,6 +4,7 @@ could show data."""
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -71,6 +72,7 @@ def _check_text(arguments: Sequence[str]) -> None:
 def _usage(error: Exception) -> UsageError:
     """What typer found wrong, in the form of all our errors."""
     text = str(getattr(error, "format_message", error.__str__)()).strip().rstrip(".")
+    text = re.sub(r"'\[(\w+)\]'", r"'\1'", text)  # an argument that may be left out where another stands for it
     thing, mark, rule = text.partition(": ")
     if not mark:
         thing, rule = "usage", text

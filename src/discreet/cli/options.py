@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "Analyst",
     "Bounds",
     "Budget",
     "BudgetDelta",
@@ -25,8 +26,10 @@ __all__ = [
     "MaxContributions",
     "MaxGroups",
     "Output",
+    "Policy",
     "Public",
     "RaisedBudget",
+    "RaisedDelta",
     "Report",
     "RowLevel",
     "Scale",
@@ -41,14 +44,19 @@ __all__ = [
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="SOURCE",
+        metavar="[SOURCE]",
         help="A CSV, TSV, JSON, Parquet or log file, a folder or a pattern of such files (text also as .gz or .zst); "
-        "or FILE::TABLE for DuckDB and SQLite.",
+        "or FILE::TABLE for DuckDB and SQLite. With a policy: the name of one of its data sets, or nothing, as FROM "
+        "names it.",
     ),
 ]
 Sql = Annotated[
-    str,
-    typer.Argument(metavar="SQL", help='A SELECT over the source, which is called "data" or by its file\'s name.'),
+    str | None,
+    typer.Argument(
+        metavar="SQL",
+        help='A SELECT over the source, which is called "data" or by its file\'s name; with a policy, as that says.',
+        show_default=False,
+    ),
 ]
 Unit = Annotated[
     list[str] | None,
@@ -113,6 +121,20 @@ LedgerPath = Annotated[
         help="The ledger's file. Default: DISCREET_LEDGER, else in the user's state folder.",
     ),
 ]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="The owner's policy, which says all else. Default: DISCREET_POLICY, else discreet.toml in this folder.",
+    ),
+]
+Analyst = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Who asks: for the ledger's history, and for the share that a policy gives. Default: the account's name.",
+    ),
+]
 Bounds = Annotated[
     list[str] | None,
     typer.Option(
@@ -161,12 +183,24 @@ Types = Annotated[
     ),
 ]
 BudgetWords = Annotated[
-    list[str],
-    typer.Argument(metavar="[raise] SOURCE", help='The source; "raise" before it gives it a higher total.'),
+    list[str] | None,
+    typer.Argument(
+        metavar="[raise] [SOURCE]",
+        help='The source, or what a policy calls it or a shared budget; "raise" before it gives it a higher total.',
+        show_default=False,
+    ),
 ]
 RaisedBudget = Annotated[
     str | None,
-    typer.Option("--budget", metavar="NUMBER", help="With raise: the new total epsilon, above the old one."),
+    typer.Option(
+        "--budget",
+        metavar="NUMBER",
+        help="With raise: the new total epsilon, above the old one. Under a policy, what is written there.",
+    ),
+]
+RaisedDelta = Annotated[
+    str | None,
+    typer.Option("--budget-delta", metavar="NUMBER", help="With raise: the new total delta, if it is to rise too."),
 ]
 Confidence = Annotated[
     str,

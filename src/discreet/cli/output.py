@@ -140,7 +140,7 @@ def destination(
         option: its name, for errors.
         path: what the user wrote.
         taken: files that must not be written over, under the names to tell them by.
-        of_source: whether a file would be, or become, one of the source's.
+        of_source: whether a file would be, or become, one of those that are read.
 
     Raises:
         OutputError: it cannot be written.
@@ -159,7 +159,7 @@ def destination(
         written = Path(path).expanduser()
         # A link counts by what it leads to, and by where it lies itself.
         if of_source(ready.path) or of_source(written.parent.resolve() / written.name):
-            rule = "must not be in the source's folder or of its pattern: the answer would be read as data"
+            rule = "must not be in the folder or of the pattern of what is read: the answer would be read as data"
             raise UsageError(option, rule, path, "write it to another folder")
         yield ready
     finally:

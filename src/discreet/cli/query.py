@@ -10,12 +10,12 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.cli.arguments import choose, keys_file_paths, read_bounds, read_keys, read_public, read_types
 from discreet.cli.output import Destination, destination
+from discreet.cli.policies import governed
 from discreet.cli.talk import about_answer, say, warn_of_epsilon
 from discreet.errors import DiscreetError, UsageError
 
@@ -24,8 +24,20 @@ if TYPE_CHECKING:
     from discreet.dataset import Dataset
     from discreet.plan import Plan
     from discreet.privacy import PrivacyLoss
+    from discreet.schema import Registration
+    from discreet.sources import Location
 
-__all__ = ["MACHINE_FORMATS", "Interrupted", "Places", "Question", "ask", "asked_budget", "destinations", "planned"]
+__all__ = [
+    "MACHINE_FORMATS",
+    "Interrupted",
+    "Places",
+    "Question",
+    "ask",
+    "asked_budget",
+    "asking",
+    "destinations",
+    "planned",
+]
 
 MACHINE_FORMATS = ("csv", "json", "ndjson")
 Places: TypeAlias = tuple[Destination, Destination | None]
@@ -36,7 +48,7 @@ Places: TypeAlias = tuple[Destination, Destination | None]
 class Question:
     """What `query` and `estimate` have in common, as the command line wrote it."""
 
-    source: str
+    source: str | None
     sql: str
     unit: Sequence[str] | None = None
     row_level: bool = False
@@ -54,6 +66,8 @@ class Question:
     budget: str | None = None
     budget_delta: str | None = None
     ledger: str | None = None
+    policy: str | None = None
+    analyst: str | None = None
     confidence: str = "0.95"
 
 
@@ -84,13 +98,13 @@ def ask(question: Question, *, format: str, output: str | None, report: str | No
                 dataset.set_budget(budget)
             queries = _queries(dataset)
             try:
-                answer = dataset.answer(plan, confidence=confidence, analyst=_user())
+                answer = dataset.answer(plan, confidence=confidence, analyst=asking(question))
                 # In hand: a released answer, noisy and paid for. It is in the ledger too.
                 outcome = _charged(answer.entry)
             except KeyboardInterrupt:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut the message short
                 raise Interrupted("interrupted", _outcome(dataset, plan, queries)) from None
-            _deliver(answer, question, places, format)
+            _deliver(answer, question, dataset, places, format)
             about_answer(answer)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -106,10 +120,15 @@ def destinations(question: Question, dataset: Dataset, output: str | None, repor
         OutputError: one cannot be written.
         UsageError: one would be written over another, the ledger or anything that the query reads.
     """
-    from discreet.sources import belongs
+    from discreet.sources import belongs, identify
 
     taken = _taken(question, dataset)
-    of_source = partial(belongs, dataset.registration)
+    read: list[Registration | Location] = [dataset.registration]
+    read += [identify(file) for file in read_public(question.public).values()]
+
+    def of_source(path: Path) -> bool:
+        return any(belongs(one, path) for one in read)
+
     with contextlib.ExitStack() as stack:
         table = stack.enter_context(destination("--output", output, taken, of_source))
         document = None
@@ -142,9 +161,13 @@ def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
         parse_epsilon(question.epsilon)
     if question.delta is not None:
         parse_delta(question.delta)
+    if question.analyst is not None and not question.analyst.strip():
+        raise UsageError("--analyst", "must be a name", question.analyst)
     asked_budget(question)
+    found = governed(question.policy, question.source, query.relation)
     dataset = open_source(
-        question.source,
+        question.source if found is None else found.dataset.name,
+        policy=None if found is None else found.policy,
         privacy_unit=question.unit or None,
         row_level=question.row_level,
         max_contributions=question.max_contributions,
@@ -192,6 +215,7 @@ def _charged(entry: int | None) -> str:
 
 
 def _queries(dataset: Dataset) -> int:
+    """How many queries its account was ever charged for."""
     balance = dataset.balance()
     return 0 if balance is None else balance.queries
 
@@ -201,16 +225,17 @@ def _outcome(dataset: Dataset, plan: Plan, queries: int) -> str:
     steps, and the debit is one of them.
 
     Args:
-        queries: how many the source had been asked before.
+        queries: how many its account had been charged for before.
     """
+    newer = _queries(dataset) - queries
     debits = [entry for entry in dataset.history() if entry.kind == "debit"]
-    for entry in debits[queries:]:
+    for entry in debits[len(debits) - newer :] if newer < len(debits) else debits:
         if entry.digest == plan.digest:
             return _charged(entry.number)
     return _NOT_CHARGED
 
 
-def _deliver(answer: Answer, question: Question, places: Places, format: str) -> None:
+def _deliver(answer: Answer, question: Question, dataset: Dataset, places: Places, format: str) -> None:
     from discreet.answer_tables import as_parquet
     from discreet.formats import FORMATS
 
@@ -221,9 +246,10 @@ def _deliver(answer: Answer, question: Question, places: Places, format: str) ->
         if document is not None:
             document.write(json.dumps(answer.report(), indent=2, ensure_ascii=False) + "\n", machine=True)
     except (DiscreetError, BrokenPipeError, KeyboardInterrupt):
-        again = f"discreet budget {shlex.quote(question.source)} --format json"
-        if question.ledger is not None:
-            again += f" --ledger {shlex.quote(question.ledger)}"
+        again = f"discreet budget {shlex.quote(question.source or dataset.name)} --format json"
+        for option, value in (("--ledger", question.ledger), ("--policy", question.policy)):
+            if value is not None:
+                again += f" {option} {shlex.quote(value)}"
         say(f"the answer was charged, and is kept in the ledger as entry {answer.entry}: {again} shows it")
         raise
 
@@ -238,6 +264,11 @@ def _taken(question: Question, dataset: Dataset) -> dict[Path, str]:
         taken[ledger.with_name(ledger.name + suffix)] = f"the ledger's {suffix} file"
     for path in files_of(dataset.registration):
         taken[path] = f"the source's {path.name}"
+    if dataset.policy is not None:
+        taken[dataset.policy.path.resolve()] = "the policy"
+        for column in (column for declared in dataset.policy.datasets.values() for column in declared.columns.values()):
+            if column.values_file is not None:
+                taken[column.values_file.resolve()] = f"the policy's {column.values_file.name}"
     for path in keys_file_paths(question.keys_file):
         taken[path.resolve()] = f"the --keys-file {path.name}"
     for name, file in read_public(question.public).items():
@@ -253,8 +284,10 @@ def _public_files(source: str) -> list[Path]:
     return [Path(file.path).resolve() for file in source_files(identify(source).to_reader())]
 
 
-def _user() -> str:
-    """The name of the account that asks, for the ledger's history."""
+def asking(question: Question) -> str:
+    """Who asks, for the ledger's history and for shares of the budget: --analyst, else the name of the account."""
+    if question.analyst is not None:
+        return question.analyst
     with contextlib.suppress(OSError, KeyError, ImportError):
         return getpass.getuser()
     return ""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from discreet.estimate import Estimate
     from discreet.privacy import PrivacyLoss
 
-__all__ = ["about_answer", "about_estimate", "say", "show_loss", "warn_of_epsilon"]
+__all__ = ["about_answer", "about_estimate", "about_share", "say", "show_loss", "show_number", "warn_of_epsilon"]
 
 LARGE_EPSILON = 10
 
@@ -63,9 +63,24 @@ def about_estimate(estimate: Estimate) -> None:
     else:
         text += f"; would leave: {show_loss(estimate.left)}"
     say(text)
+    if estimate.more:
+        say(f"about {show_number(estimate.more)} like this one fit into the budget, this one included")
     say(_protects(estimate.details))
     say_selection(estimate.details)
     say("the plan alone told this: no data was read for it, and nothing was charged")
+
+
+def about_share(analyst: str, left: Fraction, cost: Fraction) -> None:
+    """What one analyst may still spend, by the owner's policy."""
+    from discreet.exact import decimal_text
+
+    text = f"left of the share of analyst {analyst!r}: epsilon {decimal_text(max(left, Fraction(0)))}"
+    say(text + ("; the query would be refused" if cost > left else ""))
+
+
+def show_number(number: int) -> str:
+    """How many queries fit: a million stands for all that is more."""
+    return "a million or more" if number >= 1_000_000 else f"{number:,}"
 
 
 def say_selection(details: dict[str, object]) -> None:

@@ -27,6 +27,7 @@ class ColumnPolicy:
         bounds: of numbers.
         dates: the first and last day, of dates and times.
         public_values: its public keys; None where nothing is said.
+        values_file: where they were read from, if from a file.
         forbidden: whether analysts may not touch it. (The privacy unit may still be counted.)
     """
 
@@ -36,6 +37,7 @@ class ColumnPolicy:
     dates: tuple[Any, Any] | None = None
     public_values: Sequence[object] | None = None
     forbidden: bool = False
+    values_file: Path | None = None
 
 
 @dataclass(frozen=True)

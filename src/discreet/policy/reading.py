@@ -332,14 +332,15 @@ def _column(table: Table, folder: Path) -> ColumnPolicy:
                 raise UsageError(table.at("lower"), "and upper must both be numbers, or both dates")
     forbidden = table.take("forbidden", flag) or False
     values = table.take("public_values", _values)
-    file = table.take("public_values_file", lambda at, value: _values_file(at, Path(_place(folder, text(at, value)))))
+    place = table.take("public_values_file", lambda at, value: Path(_place(folder, text(at, value))))
+    listed = None if place is None else table.take("public_values_file", lambda at, _: _values_file(at, place))
     if "public_values" in table and "public_values_file" in table:
         table.faults.note(table.at("public_values_file"), "and public_values exclude each other")
     if forbidden and len(table.names()) > 1 + ("type" in table):
         rule = "and what else is said of the column exclude each other: nobody could use it"
         table.faults.note(table.at("forbidden"), rule, True, "leave one of them out")
     table.finish()
-    return ColumnPolicy(table.path, kind, bounds, dates, values or file, forbidden)
+    return ColumnPolicy(table.path, kind, bounds, dates, values or listed, forbidden, place)
 
 
 def _type(at: str, value: object) -> str:

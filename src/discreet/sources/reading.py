@@ -13,6 +13,7 @@ from discreet.sources.duckdb_tables import attach_duckdb, select_duckdb
 from discreet.sources.files import is_among, source_files
 from discreet.sources.frames import lend, select_frame
 from discreet.sources.json_lines import attach_json, below, select_json
+from discreet.sources.location import Location
 from discreet.sources.logs import attach_log, select_log
 from discreet.sources.parquet import attach_parquet, select_parquet
 from discreet.sources.sqlite_tables import attach_sqlite, select_sqlite
@@ -105,18 +106,18 @@ def files_of(registration: Registration) -> list[Path]:
         return []
 
 
-def belongs(registration: Registration, path: Path) -> bool:
+def belongs(source: Registration | Location, path: Path) -> bool:
     """Whether a file, which need not exist yet, is or would be of a source: its file or a side file of its
     database, in its folder, or of its pattern.
 
     Args:
-        registration: of the source.
+        source: what is registered, or where it is.
         path: absolute, the links of its folder followed.
     """
-    if registration.format == "frame":
+    if source.format == "frame":
         return False
-    suffixes = {"sqlite": ("-wal", "-shm", "-journal"), "duckdb": (".wal",)}.get(registration.format, ())
-    return is_among(registration.reader, path, suffixes)
+    suffixes = {"sqlite": ("-wal", "-shm", "-journal"), "duckdb": (".wal",)}.get(source.format, ())
+    return is_among(source.to_reader() if isinstance(source, Location) else source.reader, path, suffixes)
 
 
 def fingerprint(registration: Registration) -> tuple[tuple[str, int, int, int, int], ...]:
