@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from discreet.engines.duckdb_connection import connect
@@ -13,7 +14,12 @@ def rows(registration: Registration, columns: list[int] | None = None) -> list[t
     """All rows, sorted."""
     with connect() as connection:
         attach(connection, registration)
-        return sorted(connection.execute(relation(registration, columns)).fetchall(), key=repr)
+        return sorted(without_nan(connection.execute(relation(registration, columns)).fetchall()), key=repr)
+
+
+def without_nan(found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """As every reader of a relation takes them: NaN is missing (`row_rendering`, and the tests of queries)."""
+    return [tuple(None if isinstance(v, float) and math.isnan(v) else v for v in row) for row in found]
 
 
 def one(registration: Registration, aggregate: str) -> Any:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.source_rows import without_nan
 
 import discreet
 from discreet.engines.duckdb_connection import connect
@@ -29,7 +30,7 @@ from discreet.sources import attach, register_frame, relation
 def rows(registration: Registration, frame: object) -> list[tuple[Any, ...]]:
     with connect() as connection:
         attach(connection, registration, frame)
-        return connection.execute(relation(registration)).fetchall()
+        return without_nan(connection.execute(relation(registration)).fetchall())
 
 
 def types(registration: Registration) -> dict[str, str]:
@@ -142,10 +143,10 @@ def test_no_object_makes_a_query_raise_or_changes_others(
     registered = pd.DataFrame({"x": pd.Series([first], dtype=object)})
     registration = register_frame(registered, "f")
     attach(connection, registration, registered)
-    ((expected,),) = connection.execute(relation(registration)).fetchall()
+    ((expected,),) = without_nan(connection.execute(relation(registration)).fetchall())
     frame = pd.DataFrame({"x": pd.Series([*values, first], dtype=object)})
     attach(connection, registration, frame)
-    found = connection.execute(relation(registration)).fetchall()
+    found = without_nan(connection.execute(relation(registration)).fetchall())
     assert len(found) == len(values) + 1
     assert (expected,) in found
     kinds = [str(kind) for kind in connection.sql(relation(registration)).types]
@@ -200,6 +201,7 @@ import pandas as pd, polars as pl
 from discreet.engines.duckdb_connection import connect
 from discreet.errors import SourceError
 from discreet.sources import attach, register_frame, relation
+from tests.source_rows import without_nan
 frame = pd.DataFrame({"a": [1], "s": ["x"]})
 registration = register_frame(frame, "f")
 with connect() as connection:

@@ -8,6 +8,7 @@ the aggregates' arguments:
 
     kept    rows of the source that pass the filter and have a unit: u, e, x, and q, the values on their grids
     heavy   the units with more than C rows among those kept rows whose keys are listed, with their weight
+    units   all units with such rows, with their weight: what `heavy` is made from where units are whole numbers
     result  one row a listed group: its index, and the sums of w * q over its rows
 """
 
@@ -21,7 +22,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.bins import Bins
-from discreet.expressions import fields_in
+from discreet.expressions import Expression, fields_in
 from discreet.plan import KeyList, Measurement, Plan, PlannedJoin
 from discreet.query import Scalar
 from discreet.rendering import (
@@ -36,12 +37,13 @@ from discreet.rendering import (
     on_grid,
     present,
     render,
+    render_number,
 )
-from discreet.schema import Type
+from discreet.schema import INTEGER, Type
 from discreet.sensitivity import row_weight
 from discreet.statement_parts import keyed_hash
 
-__all__ = ["Compiler", "KeyTable", "Result", "Statement", "compile_plan", "key_tables", "needed_columns"]
+__all__ = ["Compiler", "Dense", "KeyTable", "Result", "Statement", "compile_plan", "key_tables", "needed_columns"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,21 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Dense:
+    """Another way to the same totals, for an engine that joins whole numbers quickly where they lie close together.
+
+    Attributes:
+        units: a SELECT of all units, ``u0``, with their weights, ``w``: to become the table ``units``.
+        heavy: what the step ``heavy`` may then be instead: a SELECT from ``units``.
+        results: the results by ``units``, which need no ``heavy``; in the order of the statement's.
+    """
+
+    units: exp.Select
+    heavy: exp.Select
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True)
 class Statement:
     """What an engine runs: load the key tables, create the steps as temporary tables in order, read the results.
 
@@ -78,6 +95,7 @@ class Statement:
         results: what to read.
         columns: the places of the joined source's columns that are needed.
         joins: the public tables to be joined to it.
+        dense: where units are whole numbers, another way, which an engine may take or leave.
     """
 
     keys: tuple[KeyTable, ...]
@@ -85,6 +103,7 @@ class Statement:
     results: tuple[Result, ...]
     columns: tuple[int, ...]
     joins: tuple[PlannedJoin, ...] = ()
+    dense: Dense | None = None
 
 
 def compile_plan(plan: Plan, hash_key: int = 0) -> Statement:
@@ -105,10 +124,8 @@ def compile_plan(plan: Plan, hash_key: int = 0) -> Statement:
     results: list[Result] = []
     if (by_row or trees) and not plan.unit.row_level:
         steps.append(("heavy", compiler.heavy_units()))
-    if by_row:
-        results.append(Result(compiler.row_totals(by_row), by_row, plan.groups))
-    for bins, places in trees:
-        results.append(Result(compiler.leaf_totals(places[-1], bins), places, plan.groups * bins.count, bins))
+    weighted = _weighted_results(compiler, by_row, trees)
+    results += weighted
     if by_unit:
         measurement = plan.measurements[by_unit[0]]
         steps.append(("pairs", compiler.pairs()))
@@ -118,7 +135,23 @@ def compile_plan(plan: Plan, hash_key: int = 0) -> Statement:
     for place in by_value:
         steps += compiler.distinct_values(place, hash_key)
         results.append(Result(compiler.value_totals(place), (place,), plan.groups))
-    return Statement(key_tables(plan), tuple(steps), tuple(results), needed_columns(plan), plan.joins)
+    dense = None
+    if weighted and compiler.whole_units:
+        compiler.all_units = True
+        weighted = _weighted_results(compiler, by_row, trees)
+        dense = Dense(compiler.units_weighed(), compiler.heavy_among_units(), (*weighted, *results[len(weighted) :]))
+    return Statement(key_tables(plan), tuple(steps), tuple(results), needed_columns(plan), plan.joins, dense)
+
+
+def _weighted_results(
+    compiler: Compiler, by_row: tuple[int, ...], trees: Sequence[tuple[Bins, tuple[int, ...]]]
+) -> list[Result]:
+    """What is totalled over rows."""
+    groups = compiler.plan.groups
+    found = [Result(compiler.row_totals(by_row), by_row, groups)] if by_row else []
+    for bins, places in trees:
+        found.append(Result(compiler.leaf_totals(places[-1], bins), places, groups * bins.count, bins))
+    return found
 
 
 def _trees(measurements: Sequence[Measurement]) -> list[tuple[Bins, tuple[int, ...]]]:
@@ -155,6 +188,12 @@ class Compiler:
         self.plan = plan
         self.units = [f"u{i}" for i in range(len(plan.unit.expressions))]
         self.group_columns = [f"e{i}" for i in range(len(plan.keys))]
+        self.all_units = False  # whether rows get their weight from `units` rather than from `heavy`
+
+    @property
+    def whole_units(self) -> bool:
+        """Whether a unit is one whole number."""
+        return [unit.type for unit in self.plan.unit.expressions] == [INTEGER]
 
     def kept(self, *, matched: bool, values: Collection[int] = ()) -> exp.Select:
         """Rows that pass the filter and have a unit, with unit and keys, and the arguments of some measurements.
@@ -162,6 +201,7 @@ class Compiler:
         `matched` keeps only rows whose keys are all listed.
         """
         plan = self.plan
+        shared = shared_values(plan.measurements, values)
         columns: list[exp.Expr] = []
         for name, expression in zip(self.units, plan.unit.expressions, strict=True):
             columns.append(exp.alias_(render(expression), name))
@@ -169,8 +209,9 @@ class Compiler:
             columns.append(exp.alias_(render(key.expression), name))
         for place in values:
             argument = plan.measurements[place].expression
-            if argument is not None:
-                columns.append(exp.alias_(render(argument), f"x{place}"))
+            if argument is not None and place not in shared:
+                gridded = plan.measurements[place].grid is not None or plan.measurements[place].bins is not None
+                columns.append(exp.alias_((render_number if gridded else render)(argument), f"x{place}"))
         base = exp.select(*(columns or [exp.alias_(number(1), "one")])).from_("source")
         if plan.where is not None:
             base = base.where(render(plan.where))
@@ -186,6 +227,21 @@ class Compiler:
         """Units with more than C rows left after filter and key matching, and floor(S C / N), their weight."""
         limit = self.plan.max_contributions
         return self._heavy(self.kept(matched=True), limit, row_weight(row_level=False))
+
+    def units_weighed(self) -> exp.Select:
+        """All units with rows left after filter and key matching, with the weight of their rows: S, or if they are
+        more than C, floor(S C / N)."""
+        limit, weight = self.plan.max_contributions, row_weight(row_level=False)
+        count = exp.Count(this=exp.Star())
+        cut = exp.IntDiv(this=number(weight * limit), expression=count)
+        chosen = case([(exp.GT(this=count.copy(), expression=number(limit)), cut)], number(weight))
+        units = exp.select(*self.units, exp.alias_(exp.Cast(this=chosen, to=BIGINT), "w"))
+        return units.from_(self.kept(matched=True).subquery("kept")).group_by(*self.units)
+
+    def heavy_among_units(self) -> exp.Select:
+        """`heavy_units`, once ``units`` is there. (A heavy unit's weight is below S: N > C.)"""
+        lighter = exp.LT(this=column("w"), expression=number(row_weight(row_level=False)))
+        return exp.select(*self.units, "w").from_("units").where(lighter)
 
     def heavy_pairs(self, measurement: Measurement) -> exp.Select:
         """Units in more than G groups, and floor(S G / M), their weight."""
@@ -211,14 +267,15 @@ class Compiler:
         rows = exp.select("*", *self._clamped(measurements)).from_(
             self.kept(matched=False, values=places).subquery("kept")
         )
+        weight: exp.Expr | None = None
         if self.plan.unit.row_level:
-            weight: exp.Expr = number(1)
             weighted = exp.select("*").from_(rows.subquery("rows"))
         else:
             standard = next(iter(measurements.values())).weight
             weight = column("w", "rows")
             weighted = self._weighted(rows, "heavy", standard)
-        totals = [exp.alias_(_total(m, i, weight), f"m{i}") for i, m in measurements.items()]
+        shared = shared_values(self.plan.measurements, places)
+        totals = [exp.alias_(_total(m, i, weight, shared), f"m{i}") for i, m in measurements.items()]
         grouped = exp.select(*self.group_columns, *totals).from_(weighted.subquery("rows"))
         return self._indexed(grouped, [f"m{i}" for i in places])
 
@@ -288,6 +345,11 @@ class Compiler:
 
     def _weighted(self, rows: exp.Select, heavy: str, standard: int) -> exp.Select:
         """The rows with w: the weight of a heavy unit's rows, S for all others."""
+        if self.all_units and heavy == "heavy":
+            # A unit that is not among them has no rows with listed keys: its rows are in no listed group anyway.
+            same = exp.EQ(this=column("u0", "kept"), expression=column("u0", "units"))
+            every = exp.Column(this=exp.Star(), table=exp.to_identifier("kept"))
+            return exp.select(every, column("w", "units")).from_(rows.subquery("kept")).join("units", on=same)
         on = exp.and_(*(exp.EQ(this=column(u, "kept"), expression=column(u, heavy)) for u in self.units))
         weight = exp.Coalesce(this=column("w", heavy), expressions=[number(standard)])
         star = exp.Column(this=exp.Star(), table=exp.to_identifier("kept"))
@@ -316,26 +378,54 @@ class Compiler:
         return selected.select(exp.alias_(index, "g"))
 
 
-def _total(measurement: Measurement, place: int, weight: exp.Expr) -> exp.Expr:
-    """The exact integer total of one measurement in one group; NULL only over no rows."""
+def shared_values(measurements: Sequence[Measurement], places: Collection[int]) -> dict[int, int]:
+    """For each count of present values, a measurement that has them on a grid: they are present there if and only if
+    they are here, and one look at each is enough."""
+    gridded: dict[Expression | None, int] = {}
+    for place in places:
+        if measurements[place].grid is not None:
+            gridded.setdefault(measurements[place].expression, place)
+    counts = (p for p in places if measurements[p].statistic == "count" and measurements[p].expression in gridded)
+    return {place: gridded[measurements[place].expression] for place in counts}
+
+
+def _total(measurement: Measurement, place: int, weight: exp.Expr | None, shared: Mapping[int, int]) -> exp.Expr:
+    """The exact integer total of one measurement in one group; NULL or 0 over no rows. A weight of None is 1."""
     grid = measurement.grid
     if grid is None:
         if measurement.expression is None:
-            return exp.Sum(this=weight)
-        argument = column(f"x{place}", "rows")
-        counted = argument if measurement.statistic == "count_if" else present(argument)
-        return exp.Sum(this=case([(counted, weight)], number(0)))
+            return exp.Count(this=exp.Star()) if weight is None else exp.Sum(this=weight)
+        argument = column(f"q{shared[place]}" if place in shared else f"x{place}", "rows")
+        if measurement.statistic != "count_if":
+            return _present(argument, weight)
+        return exp.Sum(this=case([(argument, number(1) if weight is None else weight)], number(0)))
     value: exp.Expr = column(f"q{place}", "rows")
-    match measurement.statistic:
-        case "centred_sum":
-            value, size = centred(value, grid), grid.width
-        case "centred_square":
-            value, size = centred_square(value, grid), grid.largest_square
-        case _:
-            size = grid.largest
-    if measurement.weight * size >= 2**62:
+    size = measurement.weight * (grid.largest_square if measurement.statistic == "centred_square" else grid.largest)
+    if measurement.statistic == "centred_square":
+        value = centred_square(value, grid)
+    elif measurement.statistic == "centred_sum" and size < 2**62:
+        # The sum of w (2q - c) is 2 (sum of w q) - c (sum of w), over rows where q is present; in integers, exactly.
+        # |sum of w q| <= S B 2^36 < 2^125 (`choose_grid`), so its double fits too.
+        doubled = exp.Mul(this=number(2), expression=_weighted_sum(value, weight))
+        counted = exp.Cast(this=_present(value, weight), to=HUGEINT)
+        centre = exp.Mul(this=number(grid.lowest + grid.highest), expression=counted)
+        return exp.Sub(this=doubled, expression=centre)
+    elif measurement.statistic == "centred_sum":
+        value, size = centred(value, grid), measurement.weight * grid.width
+    if size >= 2**62 and weight is not None:
         value, weight = (exp.Cast(this=side, to=HUGEINT) for side in (value, weight))
-    return exp.Sum(this=exp.Mul(this=weight, expression=value))
+    return _weighted_sum(value, weight)
+
+
+def _weighted_sum(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
+    return exp.Sum(this=value.copy() if weight is None else exp.Mul(this=weight, expression=value.copy()))
+
+
+def _present(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
+    """The weights of the rows in which a value is present."""
+    if weight is None:
+        return exp.Count(this=value)
+    return exp.Sum(this=case([(present(value), weight)], number(0)))
 
 
 def _same_key(table: str | None, list_place: int, keys: KeyList) -> exp.Expr:
@@ -353,9 +443,21 @@ def _listed(place: int, keys: KeyList) -> exp.Expr:
     listed = exp.select("k0").from_(f"keys{place}")
     if len(keys.columns) > 1:
         return exp.Exists(this=exp.select(number(1)).from_(f"keys{place}").where(_same_key(None, place, keys)))
-    # Of one column: an IN over the keys that are not NULL.
     value = column(f"e{keys.columns[0]}")
+    if (ends := _range(keys)) is not None:
+        return exp.Between(this=value, low=number(ends[0]), high=number(ends[1]))
+    # Of one column: an IN over the keys that are not NULL.
     if not keys.may_be_missing(0):
         return exp.In(this=value, query=listed.subquery())
     among = exp.In(this=value, query=listed.where(present(column("k0"))).subquery())
     return exp.or_(among, exp.Is(this=value.copy(), expression=exp.Null()))
+
+
+def _range(keys: KeyList) -> tuple[int, int] | None:
+    """The ends of a list of all whole numbers between them, which is quicker to match than a list; else None."""
+    values = [row[0] for row in keys.rows]
+    whole = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    if len(whole) < len(values) or not whole:
+        return None
+    low, high = min(whole), max(whole)
+    return (low, high) if high - low == len(set(whole)) - 1 else None

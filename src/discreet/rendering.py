@@ -5,13 +5,16 @@ The dialect is DuckDB's. What another engine says differently belongs into one q
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import TypeVar
 
 from sqlglot import exp
 
 from discreet.bins import Bins
 from discreet.grid import Grid
-from discreet.row_rendering import render
+from discreet.row_rendering import render, render_number
 from discreet.schema import Kind, Type
 from discreet.statement_parts import BIGINT, DOUBLE, HUGEINT, call, case, cast, column, engine_type, number, present
 from discreet.time_values import time_of
@@ -28,6 +31,7 @@ __all__ = [
     "on_grid",
     "present",
     "render",
+    "render_number",
 ]
 
 
@@ -49,24 +53,68 @@ def _double(value: float) -> exp.Expr:
 
 
 def on_grid(x: exp.Expr, type_: Type, grid: Grid) -> exp.Expr:
-    """q = floor(clamp(x) / step) as an integer surely within [lowest, highest]; NULL where x is NULL.
+    """q = floor(clamp(x) / step) as an integer surely within [lowest, highest]; NULL where x is NULL or NaN.
 
-    The value is clamped before it is scaled, so that scaling cannot overflow, and again as an integer at the
-    end: whatever rounding happened between, |q| <= B, on which the sensitivity rests.
+    The value is clamped before it is scaled, so that scaling cannot overflow. On |q| <= B the sensitivity rests: where
+    it does not follow from the clamp alone (`_ends_fit`), q is clamped again as an integer.
     """
     wide = max(abs(grid.lowest), abs(grid.highest)) * grid.coarseness >= 2**62
+    fits = False
     if type_.kind.is_temporal:
         integer: exp.Expr = _time_integer(x, type_, grid)
     elif type_.kind is Kind.FLOAT:
-        low, high = (_double(float(b)) for b in (grid.bounds.lower, grid.bounds.upper))
-        factor = _double(float(1 / grid.step))
-        scaled = exp.Floor(this=exp.Mul(this=_clamp(x, low, high), expression=factor))
-        integer = exp.TryCast(this=scaled, to=BIGINT)
+        integer, fits = _float_integer(x, grid)
     else:
         integer = _exact_integer(x, type_, grid, HUGEINT if wide else BIGINT)
+        fits = type_.kind is Kind.INTEGER and _ends_fit(grid, *_whole_ends(grid), lambda end: end * 10**grid.places)
     # Of a stated type: an engine gives a constant the narrowest one, in which what follows could overflow.
-    clamped = _clamp(integer, number(grid.lowest), number(grid.highest))
+    clamped = integer if fits else _clamp(integer, number(grid.lowest), number(grid.highest))
     return exp.Cast(this=clamped, to=BIGINT if grid.largest < 2**62 else HUGEINT)
+
+
+def _float_integer(x: exp.Expr, grid: Grid) -> tuple[exp.Expr, bool]:
+    """floor(clamp(x) * factor), factor being a power of two, or NULL for NaN; and whether it surely lies on the grid.
+
+    What lies between the bounds is asked first, as most values do; NaN is last, as it is above infinity to the engine.
+    A double lies between the bounds if and only if it lies between the doubles next to them on the inside.
+    """
+    low, high = _inside(grid.bounds.lower, math.inf), _inside(grid.bounds.upper, -math.inf)
+    factor = float(1 / grid.step)
+    if low > high:  # no double lies between them
+        low = high = float(grid.bounds.lower)
+    inside = exp.Between(this=x.copy(), low=_double(low), high=_double(high))
+    below = exp.LT(this=x.copy(), expression=_double(low))
+    above = exp.LTE(this=x.copy(), expression=_double(math.inf))
+    clamped = case([(inside, x.copy()), (below, _double(low)), (above, _double(high))])
+    scaled = exp.Floor(this=exp.Mul(this=clamped, expression=_double(factor)))
+    if _ends_fit(grid, low, high, lambda end: math.floor(end * factor)):
+        return exp.Cast(this=scaled, to=BIGINT), True
+    return exp.TryCast(this=scaled, to=BIGINT), False
+
+
+def _inside(bound: Fraction, towards: float) -> float:
+    """The double nearest to a bound that is not on its other side than `towards`."""
+    nearest = float(bound)
+    outside = nearest < bound if towards > 0 else nearest > bound
+    return math.nextafter(nearest, towards) if outside else nearest
+
+
+_End = TypeVar("_End", int, float)
+
+
+def _ends_fit(grid: Grid, low: _End, high: _End, scaled: Callable[[_End], int]) -> bool:
+    """Whether lowest <= q <= highest for every x between low and high.
+
+    q is made of x by steps each of which never decreases: the product with a positive factor (rounded to the nearest
+    double, which is monotone, or exact), the floor, the division of integers. So it lies between what the ends
+    become, and those are computed here as the engine does, in the same arithmetic.
+    """
+    return grid.lowest * grid.coarseness <= scaled(low) and scaled(high) // grid.coarseness <= grid.highest
+
+
+def _whole_ends(grid: Grid) -> tuple[int, int]:
+    """The whole numbers between which a whole number is clamped: at the bounds, or just outside."""
+    return _floor(grid.bounds.lower), -_floor(-grid.bounds.upper)
 
 
 def _time_integer(x: exp.Expr, type_: Type, grid: Grid) -> exp.Expr:
@@ -82,7 +130,7 @@ def _time_integer(x: exp.Expr, type_: Type, grid: Grid) -> exp.Expr:
 
 def _exact_integer(x: exp.Expr, type_: Type, grid: Grid, to: exp.DataType) -> exp.Expr:
     """floor(clamp(x) * 10^places / coarseness) for whole numbers and decimals."""
-    low, high = _floor(grid.bounds.lower), -_floor(-grid.bounds.upper)
+    low, high = _whole_ends(grid)
     factor = 10**grid.places
     if type_.kind is Kind.DECIMAL:
         reach = 10 ** (type_.precision - type_.scale)  # a decimal column lies strictly within +-reach
@@ -153,10 +201,11 @@ def _floor(x: Fraction) -> int:
 
 
 def _clamp(x: exp.Expr, low: exp.Expr | None, high: exp.Expr | None) -> exp.Expr:
-    """x between low and high; NULL stays NULL (`least` and `greatest` would turn it into a bound)."""
-    branches: list[tuple[exp.Expr, exp.Expr]] = [(exp.Is(this=x.copy(), expression=exp.Null()), exp.Null())]
+    """x between low and high. NULL stays NULL: no comparison with it is true (`least` and `greatest` would turn it
+    into a bound)."""
+    branches: list[tuple[exp.Expr, exp.Expr]] = []
     if low is not None:
         branches.append((exp.LTE(this=x.copy(), expression=low), low.copy()))
     if high is not None:
         branches.append((exp.GTE(this=x.copy(), expression=high), high.copy()))
-    return case(branches, x.copy())
+    return case(branches, x.copy()) if branches else x

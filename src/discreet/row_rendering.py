@@ -22,7 +22,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from discreet.expressions import Expression, Field, Literal, Operation
+from discreet.expressions import Expression, Field, Literal
 from discreet.row_operands import Operands, Rule
 from discreet.row_rendering_text import TEXT_RULES
 from discreet.row_rendering_time import TIME_FAMILIES, TIME_RULES
@@ -52,6 +52,11 @@ def render(expression: Expression) -> exp.Expr:
     return _clean(expression)
 
 
+def render_number(expression: Expression) -> exp.Expr:
+    """The same, but a double may be NaN: for what tells NaN from numbers itself (`rendering.on_grid`)."""
+    return _raw(expression) if expression.type == FLOAT else render(expression)
+
+
 def _clean(expression: Expression) -> exp.Expr:
     raw = _raw(expression)
     if not _may_be_nan(expression):
@@ -64,8 +69,10 @@ _NAN_PASSES = frozenset(("negate", "abs", "exp", "ln", "log10", "log2", "sqrt", 
 
 
 def _may_be_nan(expression: Expression) -> bool:
-    if not isinstance(expression, Operation) or expression.type != FLOAT:
+    if expression.type != FLOAT or isinstance(expression, Literal):
         return False
+    if isinstance(expression, Field):
+        return True  # sources leave NaN where it stands
     operator, operands = expression.operator, expression.operands
     if operator == "case":
         return any(_may_be_nan(value) for value in (*operands[1:-1:2], operands[-1]))

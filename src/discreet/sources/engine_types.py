@@ -32,11 +32,13 @@ def fields(names: Sequence[str], types: Sequence[DuckDBPyType]) -> Iterator[Fiel
 
 
 def value(path: Sequence[str], type_: Type) -> str:
-    """An expression of type `type_` for what stands at `path`; a value that does not fit is missing."""
+    """An expression of type `type_` for what stands at `path`; a value that does not fit is missing. NaN stays: to
+    take it out of every row here would cost as much again as to read them (`row_rendering` knows)."""
     if type_.kind is Kind.OTHER:
         return "CAST(NULL AS VARCHAR)"
     reference = identifier(path[0]) + "".join(f"[{literal(key)}]" for key in path[1:])
-    return finite(f"TRY_CAST({reference} AS {type_})", type_)
+    typed = f"TRY_CAST({reference} AS {type_})"
+    return typed if type_.kind is Kind.FLOAT else finite(typed, type_)
 
 
 def missing(type_: Type) -> str:

@@ -29,7 +29,7 @@ def relation(registration: Registration, columns: Collection[int] | None = None)
     types.
 
     It is total: no record can make it raise, and no record changes how another one is read. What does not
-    fit its column's type is NULL, NaN is NULL, lines that are no records are left out. Call `attach` first.
+    fit its column's type is NULL, lines that are no records are left out; a double may be NaN. Call `attach` first.
 
     Args:
         registration: of the source.
