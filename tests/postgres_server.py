@@ -29,7 +29,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-PASSWORD = "pässword/@:?%1"
+PASSWORD = "pässword/@:?%1"  # noqa: S105
 """The superuser's. It must never be seen anywhere, and is not easily put in an address."""
 
 # Runs the server and ends it when stdin does: when we say so, or when this process is gone.
