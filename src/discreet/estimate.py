@@ -16,7 +16,7 @@ from discreet.privacy import PrivacyLoss
 from discreet.schema import Kind
 from discreet.time_values import SECOND
 
-__all__ = ["Estimate", "Expected", "estimate"]
+__all__ = ["Estimate", "Expected", "estimate", "units_of_time"]
 
 EXAMPLE_SIZES = (100, 1_000, 10_000)
 """Group sizes for which the error of an average is told: it shrinks as the group grows."""
@@ -136,6 +136,12 @@ _TIMES: dict[Kind | None, tuple[float, str]] = {
 }
 
 
+def units_of_time(kind: Kind | None) -> tuple[float, str]:
+    """For averages and quantiles of dates and times: what one step of their numbers (a day; a microsecond) is in the
+    unit that people read, and that unit's name. For all others 1 and ""."""
+    return _TIMES.get(kind, (1.0, ""))
+
+
 def _sizes(by_size: dict[int, float], measure: str) -> str:
     if not by_size:
         return "computed after the noise; depends on its parts"
@@ -169,8 +175,7 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expect
     if output.function == "computed":
         return Expected(output.name, output.described, epsilon, None, None)
     first = measurements[0]
-    # Of dates in days, of times in seconds: the engine counts microseconds.
-    of_one, measure = _TIMES.get(output.kind, (1.0, ""))
+    of_one, measure = units_of_time(output.kind)
     scale = float(first.scale * first.unit_value) * of_one
     by_size: dict[int, float] = {}
     formula = ""

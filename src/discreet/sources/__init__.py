@@ -8,11 +8,12 @@ record can make it fail or change its shape. DuckDB and the frame libraries are 
 from __future__ import annotations
 
 from discreet.sources.inspection import Inspection
-from discreet.sources.location import Location, identify, locate
+from discreet.sources.location import Location, identify, locate, where_it_was
 from discreet.sources.options import Reading, read_options
 from discreet.sources.reading import (
     attach,
     belongs,
+    check_there,
     extended,
     files_of,
     fingerprint,
@@ -37,6 +38,7 @@ __all__ = [
     "belongs",
     "check_frame",
     "check_stored",
+    "check_there",
     "describe",
     "extended",
     "files_of",
@@ -50,4 +52,5 @@ __all__ = [
     "register_frame",
     "relation",
     "same_files",
+    "where_it_was",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 from discreet.errors import SourceError, UsageError
 from discreet.sources.files import COMPRESSIONS, matching
 
-__all__ = ["FORMATS", "Location", "identify", "locate"]
+__all__ = ["FORMATS", "Location", "identify", "locate", "where_it_was"]
 
 _ENDINGS = {
     ".csv": "csv",
@@ -149,6 +149,23 @@ def identify(source: str | os.PathLike[str], *, format: str | None = None, table
         return Location(identity, str(path), kind, table or _stem(path), table=table)
     _no_table(table)
     return Location(f"file:{path}", str(path), kind, _stem(path), delimiter=_delimiter(ending))
+
+
+def where_it_was(source: str | os.PathLike[str], *, table: str | None = None) -> tuple[tuple[str, str], ...]:
+    """If nothing is there any more: the identities that `identify` may have given the source, and its names.
+
+    A source that was registered is planned by its stored schema, whatever became of its files.
+    """
+    text = os.fspath(source)
+    if not text or "\0" in text or Path(text).expanduser().exists() or _GLOB.search(text):
+        return ()
+    found = []
+    for before, after in ((text, table), text.rpartition("::")[::2]):
+        path = Path(before).expanduser()
+        if before and not path.exists():
+            name = after or _stem(path)
+            found.append((f"file:{os.path.realpath(path)}" + (f"::{after.removeprefix('main.')}" if after else ""), name))
+    return tuple(found)
 
 
 def _pattern(text: str, path: Path, format: str | None, table: str | None) -> Location:
