@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / "discreet"
 FLOORS = """
 errors  dialect
 exact  patterns  time_parts
+numerals
 entropy  privacy  query
 schema
 time_values
@@ -70,6 +71,9 @@ arrays
 answer
 answer_tables  formats  postprocessing
 release  estimate
+sandwich
+sandwich_text
+pictures
 builder
 dataset
 opening
@@ -79,16 +83,28 @@ cli
 """Every module, or room (`ROOMS`, with all their modules), below all that it may import.
 Modules on one line do not import each other. A new module gets its place here, as high as it can stand."""
 
-ROOMS = ("accounting", "cli", "ledger", "policy", "sources")
+ROOMS = ("accounting", "cli", "ledger", "pictures", "policy", "sources")
 
-UPWARDS = {("answer", "formats"), ("answer", "answer_tables")}  # within methods only: an answer shows itself
+# Within methods only: what is shown shows itself.
+UPWARDS = {("answer", "formats"), ("answer", "answer_tables"), ("sandwich", "sandwich_text")}
 
 SYSTEM_RANDOMNESS = {"random", "secrets", "uuid", "cryptography"}
 
-LAZY = {"cryptography", "duckdb", "pandas", "polars", "pyarrow", "rich", "scipy"}
+LAZY = {"cryptography", "duckdb", "matplotlib", "pandas", "polars", "pyarrow", "rich", "scipy"}
 """Imported inside the functions that need them, never when a module is loaded."""
 
-IN_THE_HOUSE = {"cryptography", "duckdb", "numpy", "pandas", "polars", "pyarrow", "rich", "sqlglot", "typer"}
+IN_THE_HOUSE = {
+    "cryptography",
+    "duckdb",
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rich",
+    "sqlglot",
+    "typer",
+}
 
 
 @dataclass(frozen=True)

@@ -227,11 +227,11 @@ def test_a_lazy_frame_that_fails_tells_nothing(tmp_path):
     assert [entry.reason for entry in debits(data)] == [Failure.SOURCE]
 
 
-def test_a_file_that_is_gone_costs_what_was_debited(data, tmp_path):
+def test_a_file_that_is_gone_is_told_before_the_debit(data, tmp_path):
     (tmp_path / "t.csv").unlink()
     with pytest.raises(SourceError, match="gone"):
         ask(data)
-    assert data.balance().spent.epsilon == HALF
+    assert data.balance().spent.epsilon == 0
 
 
 def test_a_file_replaced_while_it_is_read(tmp_path, monkeypatch):
@@ -280,9 +280,15 @@ REFUSED = [
     ("SELECT SUM(x) FROM data", {"bounds": {"x": (0, float("inf"))}}),
     ("SELECT SUM(x) FROM data", {"bounds": {"x": ("0", "1")}}),
     ("SELECT SUM(x) FROM data", {"bounds": {"x": (0, 0)}}),
-    ("SELECT COUNT(*) FROM data", {"analyst": "\udcff"}),
     ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(privacy_unit_column = x) COUNT(*) FROM data", {}),
 ]
+
+
+def test_an_analyst_without_a_valid_name_is_refused_before_the_debit(data):
+    before = data.history()
+    with pytest.raises(UsageError, match="analyst"):
+        data.query("SELECT COUNT(*) FROM data", epsilon=HALF, analyst="\udcff")
+    assert data.history() == before
 
 
 def test_refusals_cost_nothing_and_never_open_the_source(data, tmp_path, monkeypatch):
@@ -294,6 +300,9 @@ def test_refusals_cost_nothing_and_never_open_the_source(data, tmp_path, monkeyp
             pytest.fail(f"answered: {sql} {data.query(sql, **{'epsilon': HALF, **options})}")
     assert data.history() == before
     assert data.balance().queries == 0
+    with pytest.raises(SourceError, match="gone"):
+        data.query("SELECT COUNT(*) FROM data", epsilon=HALF)
+    assert data.history() == before
     # Looking ahead needs no data either.
     estimate = data.estimate(SQL, epsilon=HALF, keys=KEYS, bounds=BOUNDS)
     assert estimate.cost.epsilon == HALF

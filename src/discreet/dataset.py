@@ -21,7 +21,7 @@ from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.owner import Declared
 from discreet.plan import Plan, PublicTable, Request
 from discreet.planning import make_plan
-from discreet.privacy import parse_budget
+from discreet.privacy import PrivacyLoss, parse_budget
 from discreet.query import Name, Node, Options, Query, names_in, names_in_query, written_name
 from discreet.schema import Registration
 from discreet.sql import parse, parse_expression
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from discreet.builder import Builder
     from discreet.estimate import Estimate
     from discreet.policy import DatasetPolicy, Policy
+    from discreet.sandwich import Sandwich
 
 __all__ = ["Dataset"]
 
@@ -164,6 +165,7 @@ class Dataset:
         """The answer to a plan that `plan` made: debited first, then read.
 
         Raises:
+            SourceError: the source is gone; nothing was charged.
             BudgetError, EngineError: as `query`.
         """
         from discreet.engines.duckdb import DuckDBEngine
@@ -211,6 +213,54 @@ class Dataset:
         balance = self.balance()
         left = None if balance is None else balance.left
         return estimate(plan, left, parse_confidence(confidence), self.how_many_more(plan))
+
+    def explain(
+        self,
+        sql: str,
+        *,
+        epsilon: object = None,
+        delta: object = None,
+        keys: Any = None,
+        bounds: Mapping[str, Any] | None = None,
+        max_contributions: object = None,
+        max_groups_contributed: object = None,
+        public: Mapping[str, object] | None = None,
+        timezone: str = "UTC",
+        confidence: object = "0.95",
+    ) -> Sandwich:
+        """The way of the query of the same arguments from rows to answer, as a picture. Reads no data, costs nothing.
+
+        `str` of it is a picture for a terminal; `discreet.pictures.draw` makes an SVG or a PNG of it.
+
+        Raises:
+            UsageError, RefusedError: as `query`.
+        """
+        plan = self.plan(
+            sql,
+            epsilon=epsilon,
+            delta=delta,
+            keys=keys,
+            bounds=bounds,
+            max_contributions=max_contributions,
+            max_groups_contributed=max_groups_contributed,
+            public=public,
+            timezone=timezone,
+        )
+        return self.sandwich(plan, confidence=parse_confidence(confidence))
+
+    def sandwich(self, plan: Plan, *, confidence: Fraction, budget: PrivacyLoss | None = None) -> Sandwich:
+        """The picture of a plan, with the ledger as it stands.
+
+        Args:
+            plan: the query's.
+            confidence: of the bands.
+            budget: to reckon with where none is set yet.
+        """
+        from discreet.sandwich import sandwich
+
+        balance = self.balance()
+        left, total = (balance.left, balance.total) if balance is not None else (budget, budget)
+        return sandwich(plan, left, total, confidence, called=self.name)
 
     def plan(
         self,

@@ -96,7 +96,7 @@ def open_source(
     book = Ledger(default_path() if ledger is None else os.fspath(ledger))
     is_path = isinstance(source, str | os.PathLike)
     if is_path:
-        location = _located(source, reading)
+        location = _located(source, reading, book)
         identity, known_as = location.source, name or location.name
     else:
         if not name:
@@ -188,7 +188,7 @@ def _open_declared(
     from discreet import sources
 
     narrowed = {name: _narrowed(declared, name, value) for name, value in limits.items()}
-    location = location_of(declared)
+    location = location_of(declared, book=book)
     reading = {name: value for name, value in declared.reading.items() if name != "format"}
     identity = location.source
     found, notice = book.registered(identity), ""
@@ -241,15 +241,18 @@ def _open_declared(
     return opened(registration, version, notice)
 
 
-def location_of(declared: DatasetPolicy, source: str | None = None) -> Location:
+def location_of(declared: DatasetPolicy, source: str | None = None, *, book: Ledger | None = None) -> Location:
     """Where the source of a policy's data set is; or where `source` is, read as that data set is.
+
+    Args:
+        book: where it may be registered: then its files need not be there any more.
 
     Raises:
         SourceError: there is no such file, or it cannot be told what it is.
     """
     reading = dict(declared.reading)
     try:
-        return _located(declared.source if source is None else source, reading)  # type: ignore[arg-type]
+        return _located(declared.source if source is None else source, reading, book)  # type: ignore[arg-type]
     except SourceError as error:
         raise SourceError(f"{declared.path}.source", error.rule, error.value, error.hint) from None
 
@@ -337,9 +340,9 @@ def _folded(unit: Sequence[str]) -> list[str]:
     return [part.strip().casefold() for one in unit for part in one.split(",")]
 
 
-def _located(source: Any, reading: Reading) -> Location:
-    """Where the source is; takes `format` out of the options, as it is part of that."""
-    from discreet.sources import Reading, identify
+def _located(source: Any, reading: Reading, book: Ledger | None) -> Location:
+    """Where the source is, or was when it was registered; takes `format` out of the options, as it is part of that."""
+    from discreet.sources import Location, Reading, identify, where_it_was
 
     for name in reading:
         if name not in Reading.__annotations__:
@@ -348,6 +351,10 @@ def _located(source: Any, reading: Reading) -> Location:
     format_ = reading.pop("format", None)
     if reading.get("log_format") is not None:
         format_ = format_ or "log"  # the name of a log tells nothing
+    for identity, called in where_it_was(source, table=reading.get("table")) if book is not None else ():
+        stored = book.registration(identity)
+        if stored is not None:  # a plan needs no more
+            return Location(identity, stored.reader["path"], stored.format, called)
     return identify(source, format=format_, table=reading.get("table"))
 
 

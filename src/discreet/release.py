@@ -24,6 +24,7 @@ from discreet.postprocessing import answer_columns
 from discreet.relational import Statement, compile_plan, needed_columns
 from discreet.relational_selection import compile_selection
 from discreet.selection import Selection, passes
+from discreet.sources import check_there
 
 __all__ = ["Charge", "release"]
 
@@ -65,6 +66,7 @@ def release(
         entropy: a scripted source, in tests only; None for the operating system's.
 
     Raises:
+        SourceError: the source's file is gone; nothing was charged. (If it goes later, the cost stays spent.)
         BudgetError: the budget does not allow it; nothing was read or charged.
         LedgerError: the debit could not be made durable; nothing was read.
         EngineError: the engine failed; the cost stays spent.
@@ -72,7 +74,8 @@ def release(
     source = entropy or SystemEntropy()
     # What can be compiled is compiled before anything is charged. (With chosen groups there are no keys yet.)
     statement = _statement(plan, source) if plan.selection is None else None
-    # In hand: the plan and its statement, made from public facts. Nothing private.
+    check_there(plan.registration)
+    # In hand: the plan and its statement, made from public facts, and a source that is in its place. Nothing private.
     entry = ledger.debit(
         plan.registration.source,
         plan.loss,

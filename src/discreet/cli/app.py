@@ -173,6 +173,65 @@ def estimate(
 
 
 @app.command()
+@takes_reading
+def explain(
+    source: o.Source,
+    sql: o.Sql = None,
+    unit: o.Unit = None,
+    row_level: o.RowLevel = False,
+    epsilon: o.Epsilon = None,
+    max_contributions: o.MaxContributions = None,
+    max_groups_contributed: o.MaxGroups = None,
+    bounds: o.Bounds = None,
+    keys: o.Keys = None,
+    keys_file: o.KeysFile = None,
+    public: o.Public = None,
+    timezone: o.Timezone = "UTC",
+    delta: o.Delta = None,
+    budget: o.Budget = None,
+    budget_delta: o.BudgetDelta = None,
+    ledger: o.LedgerPath = None,
+    policy: o.Policy = None,
+    analyst: o.Analyst = None,
+    types: o.Types = None,
+    confidence: o.Confidence = "0.95",
+    output: o.Picture = None,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Draw the way of a query from rows to answer: limits, noise to scale, cost. Reads no data, costs nothing."""
+    from discreet.cli.explain import draw_sandwich
+    from discreet.cli.policies import split_words
+    from discreet.cli.query import Question
+
+    source_, sql = split_words(source, sql)
+    question = Question(
+        source=source_,
+        sql=sql,
+        unit=unit,
+        row_level=row_level,
+        epsilon=epsilon,
+        delta=delta,
+        max_contributions=max_contributions,
+        max_groups_contributed=max_groups_contributed,
+        bounds=bounds,
+        keys=keys,
+        keys_file=keys_file,
+        public=public,
+        timezone=timezone,
+        types=types,
+        reading=reading,
+        budget=budget,
+        budget_delta=budget_delta,
+        ledger=ledger,
+        policy=policy,
+        analyst=analyst,
+        confidence=confidence,
+    )
+    draw_sandwich(question, output=output)
+
+
+@app.command()
 def budget(
     words: o.BudgetWords = None,
     total: o.RaisedBudget = None,

@@ -26,6 +26,7 @@ __all__ = [
     "MaxContributions",
     "MaxGroups",
     "Output",
+    "Picture",
     "Policy",
     "Public",
     "RaisedBudget",
@@ -217,6 +218,15 @@ ListFormat = Annotated[
 Output = Annotated[
     str | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout."),
+]
+Picture = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the picture there, as its ending says: .svg, .png or .txt. Default: as text, to stdout.",
+    ),
 ]
 Report = Annotated[
     str | None,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from discreet.errors import OutputError, UsageError
 
-__all__ = ["Destination", "FileDestination", "StdoutDestination", "destination", "write_stdout"]
+__all__ = ["Destination", "FileDestination", "StdoutDestination", "can_show", "destination", "write_stdout"]
 
 
 class StdoutDestination:
@@ -51,7 +51,7 @@ def write_stdout(text: str | bytes, *, machine: bool = False) -> None:
         else:
             encoding = getattr(stream, "encoding", None) or "utf-8"
             # A terminal without a sign gets another, or an escape; an answer never fails on it.
-            if not _can_show(encoding):
+            if not can_show(encoding):
                 text = text.translate(_PLAIN)
             stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
             stream.flush()
@@ -173,11 +173,16 @@ def _can_be_written_in_place(path: Path) -> bool:
     return stat.S_ISCHR(kind) or (stat.S_ISFIFO(kind) and Path("/dev") in path.absolute().parents)
 
 
-_SIGNS = "─…±"
-_PLAIN = str.maketrans({"─": "-", "…": "..", "±": "+-"})
+_SIGNS = "─…±│╭▁█▒▼×"
+_PLAIN = str.maketrans(
+    {"─": "-", "…": "..", "±": "+-", "×": "x", "▼": "v", "▶": ">", "│": "|", "·": "."}
+    | dict.fromkeys("╭╮╰╯├┤┼", "+")
+    | dict(zip("▁▂▃▄▅▆▇█▒", "___ooo###", strict=True))
+)
 
 
-def _can_show(encoding: str) -> bool:
+def can_show(encoding: str) -> bool:
+    """Whether text in that encoding can hold the signs that tables and boxes are drawn with."""
     try:
         _SIGNS.encode(encoding)
     except UnicodeEncodeError:

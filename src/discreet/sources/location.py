@@ -108,13 +108,7 @@ def identify(source: str | os.PathLike[str], *, format: str | None = None, table
         raise UsageError("format", f"must be one of {', '.join(FORMATS)}", format)
     if not text:
         raise UsageError("source", "must be the path of a file", text)
-    try:
-        os.fsencode(text).decode("utf-8")
-    except UnicodeError:
-        utf8 = False
-    else:
-        utf8 = "\0" not in text
-    if not utf8:
+    if not _is_a_name(text):
         shown = text.encode("ascii", "backslashreplace").decode()
         # The ledger, and the SQL that reads the file, hold its name as UTF-8.
         raise SourceError("source", "its name must be valid UTF-8", shown, hint="rename the file")
@@ -151,20 +145,30 @@ def identify(source: str | os.PathLike[str], *, format: str | None = None, table
     return Location(f"file:{path}", str(path), kind, _stem(path), delimiter=_delimiter(ending))
 
 
+def _is_a_name(text: str) -> bool:
+    try:
+        os.fsencode(text).decode("utf-8")
+    except UnicodeError:
+        return False
+    return "\0" not in text
+
+
 def where_it_was(source: str | os.PathLike[str], *, table: str | None = None) -> tuple[tuple[str, str], ...]:
     """If nothing is there any more: the identities that `identify` may have given the source, and its names.
 
     A source that was registered is planned by its stored schema, whatever became of its files.
     """
     text = os.fspath(source)
-    if not text or "\0" in text or Path(text).expanduser().exists() or _GLOB.search(text):
+    if not text or not _is_a_name(text) or Path(text).expanduser().exists() or _GLOB.search(text):
         return ()
     found = []
     for before, after in ((text, table), text.rpartition("::")[::2]):
         path = Path(before).expanduser()
         if before and not path.exists():
             name = after or _stem(path)
-            found.append((f"file:{os.path.realpath(path)}" + (f"::{after.removeprefix('main.')}" if after else ""), name))
+            found.append(
+                (f"file:{os.path.realpath(path)}" + (f"::{after.removeprefix('main.')}" if after else ""), name)
+            )
     return tuple(found)
 
 

@@ -21,7 +21,17 @@ from discreet.sources.sqlite_tables import attach_sqlite, select_sqlite
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["attach", "belongs", "extended", "files_of", "fingerprint", "is_read_in_place", "relation", "same_files"]
+__all__ = [
+    "attach",
+    "belongs",
+    "check_there",
+    "extended",
+    "files_of",
+    "fingerprint",
+    "is_read_in_place",
+    "relation",
+    "same_files",
+]
 
 
 def relation(registration: Registration, columns: Collection[int] | None = None) -> str:
@@ -104,6 +114,16 @@ def files_of(registration: Registration) -> list[Path]:
         return [Path(file.path) for file in source_files(registration.reader)]
     except SourceError:
         return []
+
+
+def check_there(registration: Registration) -> None:
+    """Refuse a source whose file or folder is gone, before anything is charged for reading it.
+
+    Raises:
+        SourceError: it is gone.
+    """
+    if "path" in registration.reader:
+        source_files(registration.reader)
 
 
 def belongs(source: Registration | Location, path: Path) -> bool:
