@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet.pictures import fonts
 
@@ -70,7 +70,7 @@ def style() -> Iterator[None]:
         "hatch.linewidth": 0.6,
     }
     try:
-        with matplotlib.rc_context(settings):
+        with matplotlib.rc_context(cast("Any", settings)):
             yield
     finally:
         log.setLevel(level)
