@@ -351,8 +351,8 @@ def _located(source: Any, reading: Reading, book: Ledger | None) -> Location:
     format_ = reading.pop("format", None)
     if reading.get("log_format") is not None:
         format_ = format_ or "log"  # the name of a log tells nothing
-    for identity, called in where_it_was(source, table=reading.get("table")) if book is not None else ():
-        stored = book.registration(identity)
+    for identity, called in where_it_was(source, table=reading.get("table")):
+        stored = None if book is None else book.registration(identity)
         if stored is not None:  # a plan needs no more
             return Location(identity, stored.reader["path"], stored.format, called)
     return identify(source, format=format_, table=reading.get("table"))
