@@ -37,6 +37,7 @@ bench: $(ALL)
 	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 docs: $(ALL)
+	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs build/docs
 	@echo "the site: build/docs/index.html"
 

@@ -5,6 +5,7 @@ It reads without a network: no web fonts, nothing from elsewhere, formulas as Ma
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from docutils import nodes
@@ -36,6 +37,8 @@ html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"
 
+BAR = re.compile(r"<mo[^>]*>\|</mo>")
+
 
 def _inline(self: HTML5Translator, node: nodes.math) -> None:
     self.body.append(_mathml(node.astext(), as_block=False))
@@ -50,6 +53,7 @@ def _display(self: HTML5Translator, node: nodes.math_block) -> None:
 def _mathml(text: str, *, as_block: bool) -> str:
     """Docutils' own translation, which browsers show by themselves; Sphinx ships scripts from elsewhere only."""
     tree: str = latex2mathml.tex2mathml(text, as_block=as_block)
+    tree = BAR.sub('<mo lspace="0" rspace="0">|</mo>', tree)  # else browsers set a closing bar like an operator
     return f'<div class="math">{tree}</div>\n' if as_block else tree
 
 

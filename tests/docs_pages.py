@@ -3,7 +3,9 @@
 A page is README*.md or docs/*.md. Its fenced blocks are run from top to bottom with one ledger a page:
 
 - ``console``: each line after ``$ `` is a command; what stands below it is its output, stdout and stderr together;
-- ``python``: run as a program; a ``text`` block right after it is its output;
+- ``python``: run as a program; a ``text`` block right after it is its output. On a page that says
+  ``<!-- one session -->`` the programs continue each other, and more ``text`` blocks continue the output;
+- ``text`` under ``<!-- noise -->``: its numbers differ each time;
 - ``sh``: lines of ``make``, whose targets must exist.
 
 Two outputs agree if they are the same once noise is masked: in tables and CSV the columns with an interval, in
@@ -18,10 +20,13 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Block", "blocks", "commands", "masked"]
+__all__ = ["LANGUAGES", "ONE_SESSION", "Block", "blocks", "commands", "compare", "masked", "outputs"]
 
+ONE_SESSION = "<!-- one session -->"
 LANGUAGES = {"console", "python", "sh", "sql", "text", "toml"}
-_FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^(?P<noise><!-- noise -->\n\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 _NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[+-]\d+)?")
 _NEGATIVE = "negative counts are noise"  # said only if one appears
 
@@ -31,12 +36,16 @@ class Block:
     language: str
     text: str
     line: int
+    noise: bool = False
 
 
 def blocks(page: Path) -> list[Block]:
     """All fenced blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
-    found = [Block(m["language"], m["text"], text[: m.start()].count("\n") + 1) for m in _FENCE.finditer(text)]
+    found = [
+        Block(m["language"], m["text"], text[: m.start("language")].count("\n") + 1, m["noise"] is not None)
+        for m in _FENCE.finditer(text)
+    ]
     assert text.count("\n```") + text.startswith("```") == 2 * len(found), f"{page.name}: a fence is not closed"
     return found
 
@@ -52,6 +61,33 @@ def commands(block: Block) -> list[tuple[str, str]]:
             command = command[:-1] + more.removeprefix("> ")
         pairs.append((command, output))
     return pairs
+
+
+def outputs(found: list[Block], i: int) -> list[Block]:
+    """The `text` blocks right after block i: its output."""
+    end = i + 1
+    while end < len(found) and found[end].language == "text":
+        end += 1
+    return found[i + 1 : end]
+
+
+def compare(printed: str, said: list[Block]) -> tuple[list[str], list[str]]:
+    """The lines that were printed and those of the blocks, without noise: equal if all is as the page says."""
+    lines = printed.splitlines()
+    got: list[str] = []
+    expected: list[str] = []
+    for block in said:
+        size = len(block.text.splitlines())
+        mine, lines = lines[:size], lines[size:]
+        mask = _bare if block.noise else masked
+        got += mask("\n".join(mine))
+        expected += mask(block.text)
+    return got + lines, expected
+
+
+def _bare(text: str) -> list[str]:
+    """Lines without any numbers, and without the spaces that align them."""
+    return [re.sub(r"\s+", " ", re.sub(r"\[ +", "[", _NUMBER.sub("#", line))) for line in text.splitlines()]
 
 
 def masked(output: str, command: str = "") -> list[str]:

@@ -9,11 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from docs_pages import LANGUAGES, Block, blocks, commands, masked
+from docs_pages import LANGUAGES, ONE_SESSION, Block, blocks, commands, compare, masked, outputs
 
 ROOT = Path(__file__).resolve().parents[1]
+END = "-- end of block --"
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
-PAGES = [READMES[0], *sorted((ROOT / "docs").glob("*.md"))]
+TRANSLATED = [(page.with_name(page.name.replace(".zh-CN", "")), page) for page in (ROOT / "docs").rglob("*.zh-CN.md")]
+"""Pages and their translations, which show the same examples: those need be run only once."""
+PAGES = [
+    READMES[0],
+    *sorted(
+        page for page in (ROOT / "docs").rglob("*.md") if ".zh-CN" not in page.name and page.parent.name != "decisions"
+    ),
+]
 
 
 @pytest.fixture
@@ -45,42 +53,59 @@ def place(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_every_example_prints_what_the_page_says(page, place):
     found = blocks(page)
-    for block, after in zip(found, [*found, Block("", "", 0)][1:], strict=True):
+    session = ONE_SESSION in page.read_text(encoding="utf-8")
+    programs: list[str] = []
+    for i, block in enumerate(found):
         where = f"{page.name}, line {block.line}"
         assert block.language in LANGUAGES, where
         if block.language == "console":
             for command, output in commands(block):
                 got = place(["sh", "-c", command])
                 assert masked(got, command) == masked(output, command), f"{where}: {command}\n{got}"
+        elif block.language == "python" and session:
+            programs.append(f"{block.text}\nprint({END!r}, flush=True)\n")
         elif block.language == "python":
             got = place([sys.executable, "-c", block.text])
-            said = after.text if after.language == "text" else ""
-            assert masked(got) == masked(said), f"{where}\n{got}"
+            printed, said = compare(got, outputs(found, i))
+            assert printed == said, f"{where}\n{got}"
         elif block.language == "sh":
             for line in block.text.splitlines():
                 tool, target = line.partition("#")[0].split()
                 assert tool == "make", where
                 subprocess.run(["make", "-n", target], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    if programs:
+        parts = place([sys.executable, "-c", "".join(programs)]).split(f"{END}\n")
+        said_by = [(block, outputs(found, i)) for i, block in enumerate(found) if block.language == "python"]
+        for (block, texts), got in zip(said_by, parts, strict=False):
+            printed, said = compare(got, texts)
+            assert printed == said, f"{page.name}, line {block.line}\n{got}"
+        assert len(parts) == len(said_by) + 1, parts[-1]
+
+
+def shown(page: Path) -> list[object]:
+    """The examples of a page without noise, and without the remarks beside `make`."""
+    found: list[object] = []
+    for block in blocks(page):
+        if block.language == "console":
+            found += [(command, masked(output, command)) for command, output in commands(block)]
+        elif block.language == "sh":
+            found += [line.partition("#")[0] for line in block.text.splitlines()]
+        else:
+            found.append(block.text)
+    return found
 
 
 def test_both_readmes_show_the_same_examples():
     """So that what one of them shows need be run only once."""
-
-    def shown(page: Path) -> list[object]:
-        found: list[object] = []
-        for block in blocks(page):
-            if block.language == "console":
-                found += [(command, masked(output, command)) for command, output in commands(block)]
-            elif block.language == "sh":
-                found += [line.partition("#")[0] for line in block.text.splitlines()]
-            else:
-                found.append(block.text)
-        return found
-
     assert shown(READMES[0]) == shown(READMES[1])
+
+
+@pytest.mark.parametrize(("page", "translation"), TRANSLATED, ids=[page.name for page, _ in TRANSLATED])
+def test_a_translation_shows_the_same_examples(page, translation):
+    assert shown(page) == shown(translation)
 
 
 def test_the_two_commands_stand_on_the_first_screen():
@@ -116,3 +141,21 @@ CSV = "k,n,n_low,n_high\n"
 )
 def test_the_comparison_sees_what_it_should(said, printed, agree):
     assert (masked(said) == masked(printed)) == agree
+
+
+@pytest.mark.parametrize(
+    ("printed", "said", "agree"),
+    [
+        ("[ 1 -2  0]\n", [("[-14   3   2]\n", True)], True),
+        ("[ 1 -2]\n", [("[-14   3   2]\n", True)], False),
+        ("[ 1 -2  0]\n", [("[-14   3   2]\n", False)], False),
+        ("x 1.5\ny 2\n", [("x 1.5\n", False), ("y 3\n", True)], True),
+        ("x 1.5\ny 2\n", [("x 1.5\n", False)], False),
+        ("x 1.5\n", [("x 1.5\n", False), ("y 3\n", True)], False),
+        ("", [], True),
+        ("x\n", [], False),
+    ],
+)
+def test_the_comparison_of_a_programs_output_sees_what_it_should(printed, said, agree):
+    got, expected = compare(printed, [Block("text", text, 1, noise) for text, noise in said])
+    assert (got == expected) == agree
