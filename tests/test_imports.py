@@ -77,13 +77,14 @@ pictures
 builder
 dataset
 opening
+audit
 
 cli
 """
 """Every module, or room (`ROOMS`, with all their modules), below all that it may import.
 Modules on one line do not import each other. A new module gets its place here, as high as it can stand."""
 
-ROOMS = ("accounting", "cli", "ledger", "pictures", "policy", "sources")
+ROOMS = ("accounting", "audit", "cli", "ledger", "pictures", "policy", "sources")
 
 # Within methods only: what is shown shows itself.
 UPWARDS = {("answer", "formats"), ("answer", "answer_tables"), ("sandwich", "sandwich_text")}
@@ -259,6 +260,13 @@ def test_nothing_imports_the_ways_in():
     for module in modules():
         if room(module) not in ("cli", "service") and module != "__main__":
             assert not {room(one.target) for one in inner_imports(module)} & {"cli", "service"}, module
+
+
+def test_nothing_but_the_command_line_imports_the_auditor():
+    """So that neither its scripts of randomness nor its planted faults can be reached from what answers."""
+    others = [module for module in modules() if room(module) != "audit"]
+    importers = {m for m in others if "audit" in {room(one.target) for one in inner_imports(m)}}
+    assert importers == {"cli.audit"}
 
 
 def test_the_plan_sees_neither_data_nor_noise():

@@ -232,6 +232,57 @@ def explain(
 
 
 @app.command()
+@takes_reading
+def audit(
+    words: o.AuditWords = None,
+    synthetic: o.Synthetic = False,
+    on_real_data: o.OnRealData = False,
+    label: o.Label = "",
+    unit: o.Unit = None,
+    row_level: o.RowLevel = False,
+    epsilon: o.Epsilon = None,
+    max_contributions: o.MaxContributions = None,
+    max_groups_contributed: o.MaxGroups = None,
+    bounds: o.Bounds = None,
+    keys: o.Keys = None,
+    keys_file: o.KeysFile = None,
+    public: o.Public = None,
+    timezone: o.Timezone = "UTC",
+    delta: o.Delta = None,
+    ledger: o.LedgerPath = None,
+    policy: o.Policy = None,
+    types: o.Types = None,
+    report: o.AuditReport = None,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Attack a query of your own and report what could be found out. Charges nothing."""
+    from discreet.cli.audit import Wanted, show_audit
+    from discreet.cli.query import Question
+
+    question = Question(
+        source=None,
+        sql="",
+        unit=unit,
+        row_level=row_level,
+        epsilon=epsilon,
+        delta=delta,
+        max_contributions=max_contributions,
+        max_groups_contributed=max_groups_contributed,
+        bounds=bounds,
+        keys=keys,
+        keys_file=keys_file,
+        public=public,
+        timezone=timezone,
+        types=types,
+        reading=reading,
+        ledger=ledger,
+        policy=policy,
+    )
+    show_audit(question, Wanted(words, synthetic, on_real_data, label, report))
+
+
+@app.command()
 def budget(
     words: o.BudgetWords = None,
     total: o.RaisedBudget = None,

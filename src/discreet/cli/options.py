@@ -11,6 +11,8 @@ import typer
 
 __all__ = [
     "Analyst",
+    "AuditReport",
+    "AuditWords",
     "Bounds",
     "Budget",
     "BudgetDelta",
@@ -21,10 +23,12 @@ __all__ = [
     "Format",
     "Keys",
     "KeysFile",
+    "Label",
     "LedgerPath",
     "ListFormat",
     "MaxContributions",
     "MaxGroups",
+    "OnRealData",
     "Output",
     "Picture",
     "Policy",
@@ -37,6 +41,7 @@ __all__ = [
     "Size",
     "Source",
     "Sql",
+    "Synthetic",
     "Timezone",
     "Types",
     "Unit",
@@ -242,4 +247,31 @@ Scale = Annotated[
 Size = Annotated[
     str,
     typer.Option(metavar="NUMBER", help="How many draws."),
+]
+AuditWords = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SOURCE] SQL",
+        help='As of `query`. With --synthetic the SQL alone, over "data" with the columns of --types.',
+    ),
+]
+Synthetic = Annotated[
+    bool,
+    typer.Option("--synthetic", help="Take no source: the columns are those that --types names."),
+]
+OnRealData = Annotated[
+    bool,
+    typer.Option(
+        "--on-real-data",
+        help="For the owner: work on a copy of the real rows, not on synthetic ones. What is found goes to --report "
+        "alone, a file of mode 0600, which is as private as the rows.",
+    ),
+]
+Label = Annotated[
+    str,
+    typer.Option("--label", metavar="TEXT", help="Make the synthetic rows of an earlier audit again."),
+]
+AuditReport = Annotated[
+    str | None,
+    typer.Option("--report", metavar="FILE", help="Also write everything there, as one JSON document."),
 ]

@@ -69,10 +69,11 @@ class FileDestination:
     """A file that is written beside its place and moved there when it is whole.
 
     Making one creates the new file (empty, under a passing name), so that a folder without permission, a full
-    table of inodes or a read-only disk is told before anything is charged.
+    table of inodes or a read-only disk is told before anything is charged. `mode` is that of the file; None for what
+    it has, or for what new files have.
     """
 
-    def __init__(self, option: str, path: Path) -> None:
+    def __init__(self, option: str, path: Path, *, mode: int | None = None) -> None:
         self._name = str(path)
         self._option = option
         self._temporary: Path | None = None
@@ -92,7 +93,8 @@ class FileDestination:
             handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
             os.close(handle)
             self._temporary = Path(name)
-            self._temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+            usual = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
+            self._temporary.chmod(usual if mode is None else mode)
         except (OSError, RuntimeError) as error:
             raise OutputError(option, f"cannot be written ({_reason(error)})", self._name) from None
 
@@ -132,7 +134,11 @@ Destination = StdoutDestination | FileDestination
 
 @contextlib.contextmanager
 def destination(
-    option: str, path: str | None, taken: dict[Path, str], of_source: Callable[[Path], bool]
+    option: str,
+    path: str | None,
+    taken: dict[Path, str],
+    of_source: Callable[[Path], bool],
+    mode: int | None = None,
 ) -> Iterator[Destination]:
     """A destination made ready: a file, or stdout for None or "-".
 
@@ -151,7 +157,7 @@ def destination(
         return
     if not path.strip():
         raise UsageError(option, "must be the path of a file", path)
-    ready = FileDestination(option, Path(path))
+    ready = FileDestination(option, Path(path), mode=mode)
     try:
         for other, what in taken.items():
             if ready.path == other or (ready.path.exists() and other.exists() and ready.path.samefile(other)):

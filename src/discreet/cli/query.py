@@ -113,8 +113,10 @@ def ask(question: Question, *, format: str, output: str | None, report: str | No
 
 
 @contextlib.contextmanager
-def destinations(question: Question, dataset: Dataset, output: str | None, report: str | None) -> Iterator[Places]:
-    """Where the table and the report go, made ready.
+def destinations(
+    question: Question, dataset: Dataset, output: str | None, report: str | None, *, private: bool = False
+) -> Iterator[Places]:
+    """Where the table and the report go, made ready. `private`: the report is for this user's eyes alone.
 
     Raises:
         OutputError: one cannot be written.
@@ -137,14 +139,16 @@ def destinations(question: Question, dataset: Dataset, output: str | None, repor
                 taken[table.path] = "the --output file"
             elif report == "-":
                 raise UsageError("--report", "must be a file: the answer goes to stdout", report)
-            document = stack.enter_context(destination("--report", report, taken, of_source))
+            mode = 0o600 if private else None
+            document = stack.enter_context(destination("--report", report, taken, of_source, mode))
         yield table, document
 
 
 @contextlib.contextmanager
-def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
+def planned(question: Question, *, own: bool = False) -> Iterator[tuple[Dataset, Plan]]:
     """The source, registered if need be, and the question's plan. All that the command line alone shows to be
-    wrong is told first, so that a slip of the pen leaves no trace in the ledger.
+    wrong is told first, so that a slip of the pen leaves no trace in the ledger. `own`: the source
+    is one that the command itself made; no policy governs it, and its registration is not told.
 
     Raises:
         DiscreetError: as `discreet.open` and `Dataset.plan`; nothing was charged.
@@ -164,7 +168,7 @@ def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
     if question.analyst is not None and not question.analyst.strip():
         raise UsageError("--analyst", "must be a name", question.analyst)
     asked_budget(question)
-    found = governed(question.policy, question.source, query.relation)
+    found = None if own else governed(question.policy, question.source, query.relation)
     dataset = open_source(
         question.source if found is None else found.dataset.name,
         policy=None if found is None else found.policy,
@@ -178,7 +182,7 @@ def planned(question: Question) -> Iterator[tuple[Dataset, Plan]]:
         **question.reading,
     )
     with contextlib.closing(dataset):
-        if dataset.notice:
+        if dataset.notice and not own:
             say(dataset.notice)
         plan = dataset.plan(
             question.sql,

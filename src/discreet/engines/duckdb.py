@@ -48,11 +48,13 @@ class DuckDBEngine:
     Args:
         registration: how the source is read and typed.
         frame: the data frame itself, if the source is one.
+        threads: at most so many; None for all cores. No total depends on it.
     """
 
-    def __init__(self, registration: Registration, frame: object = None) -> None:
+    def __init__(self, registration: Registration, frame: object = None, *, threads: int | None = None) -> None:
         self._registration = registration
         self._frame = frame
+        self._threads = threads
 
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:
         """The totals of one statement, in a session of its own."""
@@ -68,7 +70,7 @@ class DuckDBEngine:
     def _open(
         self, stack: ExitStack, columns: Collection[int], joins: Sequence[PlannedJoin]
     ) -> tuple[duckdb.DuckDBPyConnection, Callable[[], bool]]:
-        connection = stack.enter_context(connect())
+        connection = stack.enter_context(connect(threads=self._threads))
         load_public(connection, joins)
         own = len(self._registration.schema.columns)
         private = [place for place in columns if place < own]
