@@ -124,7 +124,7 @@ def any_time(folder: str, rounds: str) -> None:
         if pid == 0:
             data = opened(folder, "any.sqlite")
             while True:
-                data.query(SQL, epsilon="0.5")
+                data.query(SQL, epsilon="0.5", fresh=True)
                 os.write(write_end, b"x")
         os.close(write_end)
         os.read(read_end, 1)  # it is under way
@@ -152,7 +152,7 @@ def race(folder: str, processes: str) -> None:
             data = opened(folder, "race.sqlite", budget=1)
             os.read(gate_read, 1)  # until the gate is closed on the other side
             try:
-                data.query(SQL, epsilon="0.1")
+                data.query(SQL, epsilon="0.1", fresh=True)
             except BudgetError:
                 os._exit(3)
             os._exit(0)

@@ -126,7 +126,7 @@ def test_keys_of_several_groups(data: discreet.Dataset) -> None:
         base.group_by("action", "files", keys={("action", "files"): rows}),
         base.group_by("action", "files", keys=pd.DataFrame(rows, columns=["action", "files"])),
     ):
-        answer = question.release(epsilon=10**6)
+        answer = question.release(epsilon=10**6, fresh=True)
         assert list(zip(answer["action"], answer["files"], strict=True)) == rows
         assert list(answer["count"]) == [1, 1]
     question = base.group_by("action", keys=["A"]).group_by("files", keys=[1, 2])

@@ -19,6 +19,7 @@ from discreet.planning import make_plan
 from discreet.postprocessing import answer_columns
 from discreet.query import Aggregate, Apply, Bounds, Constant, Name, Output
 from discreet.sql import parse
+from discreet.stored import answer_of
 
 KEYS = {"a": ["B", "A", "C", "Z"]}
 BOUNDS = {"x": (0, 10)}
@@ -98,9 +99,8 @@ def test_order_of_the_missing_key(probe: Callable[..., Any], clauses: str, expec
 def test_the_ledger_holds_what_was_shown(data: Dataset, probe: Callable[..., Any]) -> None:
     answer = probe("SELECT a, COUNT(*) AS n FROM data GROUP BY a ORDER BY n DESC LIMIT 1")
     (entry,) = [e for e in data.history() if e.answer is not None]
-    assert entry.answer is not None
-    assert entry.answer["rows"] == [{"a": "A", "n": 30, "n_low": 30, "n_high": 30}]
-    assert answer.to_dicts() == entry.answer["rows"]
+    assert answer_of(entry).to_dicts() == [{"a": "A", "n": 30, "n_low": 30, "n_high": 30}]
+    assert answer.columns == answer_of(entry).columns
 
 
 def test_clauses_are_part_of_the_question(data: Dataset) -> None:

@@ -218,7 +218,7 @@ def test_estimate_takes_every_argument_of_query(discreet, visits, tmp_path):
 def test_budget_shows_where_the_source_stands(discreet, visits):
     ask = ("query", str(visits), "SELECT COUNT(*) AS n\nFROM data", *ROWS, "--epsilon", "0.1")
     discreet(*ask, "--budget", "0.3")
-    discreet(*ask)
+    discreet(*ask, "--fresh")
     document = json.loads(discreet("budget", str(visits), "--format", "json").out)
     assert (document["total"]["epsilon"], document["spent"]["epsilon"], document["left"]["epsilon"]) == (
         "0.3",
@@ -240,12 +240,12 @@ def test_budget_shows_where_the_source_stands(discreet, visits):
 def test_raising_a_budget(discreet, visits):
     ask = ("query", str(visits), "SELECT COUNT(*) FROM data", *ROWS, "--epsilon", "0.3")
     assert discreet(*ask, "--budget", "0.3").code == 0
-    refused = discreet(*ask)
+    refused = discreet(*ask, "--fresh")
     assert refused.code == 3
     assert "`discreet budget raise`" in refused.error()
     done = discreet("budget", "raise", str(visits), "--budget", "0.6")
     assert (done.code, done.out, done.err) == (0, "", "raised; total: epsilon 0.6; left: epsilon 0.3\n")
-    assert discreet(*ask).code == 0
+    assert discreet(*ask, "--fresh").code == 0
     document = json.loads(discreet("budget", str(visits), "--format", "json").out)
     assert [entry["kind"] for entry in document["history"]] == ["register", "budget", "debit", "raise", "debit"]
     for total in ("0.5", "-1", "nan", ""):

@@ -57,7 +57,8 @@ def test_every_exit_code(discreet, visits, tmp_path):
         (2, ("query", str(visits), *ASK, "--confidence", "2")),
         (2, ("query", str(visits), *ASK, "--no-such-option")),
         (2, ()),
-        (3, ("query", str(visits), *ASK)),
+        (0, ("query", str(visits), *ASK)),
+        (3, ("query", str(visits), *ASK, "--fresh")),
         (4, ("query", str(visits), "SELECT who FROM data", *ASK[1:])),
         (5, ("query", str(visits), *ASK, "--ledger", str(tmp_path / "notes.txt"))),
     ]:
@@ -90,7 +91,7 @@ def test_a_path_of_any_name(discreet, tmp_path):
 def test_twenty_processes_on_a_budget_of_ten(visits, tmp_path):
     """Issue 2: 20 processes asking 0.1 each of a budget of 1 give exactly 10 answers and 10 refusals."""
     ledger = tmp_path / "ledger.sqlite"
-    command = [*DISCREET, "query", str(visits), *ASK, "--budget", "1", "--format", "json"]
+    command = [*DISCREET, "query", str(visits), *ASK, "--fresh", "--budget", "1", "--format", "json"]
     running = [
         subprocess.Popen(
             command,

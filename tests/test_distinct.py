@@ -70,7 +70,8 @@ def test_each_query_draws_a_key_of_its_own(tmp_path: Path) -> None:
     probability 2^-39."""
     table = {"who": ["a", "a", "b"], "v": ["p", "q", "p"]}
     data, _ = open_frame(table, tmp_path, max_contributions=1)
-    found = {data.query("SELECT COUNT(DISTINCT v) AS n FROM data", epsilon=1000)["n"][0] for _ in range(40)}
+    sql = "SELECT COUNT(DISTINCT v) AS n FROM data"
+    found = {data.query(sql, epsilon=1000, fresh=True)["n"][0] for _ in range(40)}
     assert found == {1, 2}
 
 

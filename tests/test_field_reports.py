@@ -168,16 +168,17 @@ def test_r21_the_missing_key_the_empty_text_and_the_text_null(opened):
     assert list(zip(answer["k"], answer["n"], strict=True)) == [("NULL", 1), ("", 1), (None, 1)]
 
 
-def test_r26_the_same_question_again_costs_again(opened, tmp_path):
+def test_r26_the_same_question_asked_fresh_costs_again(opened, tmp_path):
     data = opened({"x": [1, 2, 3]}, budget=2, name="t")
     for _ in range(10):
-        data.query("SELECT COUNT(*) FROM data", epsilon="0.1")
+        data.query("SELECT COUNT(*) FROM data", epsilon="0.1", fresh=True)
     again = opened({"x": [1, 2, 3]}, budget=2, name="t")
     for _ in range(10):
-        again.query("SELECT COUNT(*) FROM data", epsilon="0.1")
+        again.query("SELECT COUNT(*) FROM data", epsilon="0.1", fresh=True)
     assert spent(data) == spent(again) == 2
     with pytest.raises(BudgetError):
-        data.query("SELECT COUNT(*) FROM data", epsilon="0.1")
+        data.query("SELECT COUNT(*) FROM data", epsilon="0.1", fresh=True)
+    assert data.query("SELECT COUNT(*) FROM data", epsilon="0.1").replayed
 
 
 @pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, "1e400", "", "one", True, 1e-320, None, [1]])
@@ -295,11 +296,11 @@ def test_r66_the_smallest_epsilon_counts(opened):
     data = opened({"x": [1]}, budget="0.000000000003")
     before = Fraction(0)
     for _ in range(3):
-        data.query("SELECT COUNT(*) FROM data", epsilon="0.000000000001")
+        data.query("SELECT COUNT(*) FROM data", epsilon="0.000000000001", fresh=True)
         assert spent(data) > before
         before = spent(data)
     with pytest.raises(BudgetError):
-        data.query("SELECT COUNT(*) FROM data", epsilon="0.000000000001")
+        data.query("SELECT COUNT(*) FROM data", epsilon="0.000000000001", fresh=True)
 
 
 def test_r67_costs(opened):

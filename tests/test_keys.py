@@ -165,7 +165,8 @@ def test_r05_every_listed_key_once_with_the_same_noise(opened: Open) -> None:
     plan = data.plan(sql, epsilon=1, keys={"k": ["A", "B", "C", "B"]}, bounds={"x": (0, 10)})
     assert plan.group_keys() == (("A", "B", "C"),)
     assert exact(plan, frame) == [[20 * 2**20, 0, 0], [20 * 2**20, 0, 0]]
-    answers = [data.query(sql, epsilon=1, keys={"k": ["A", "B", "C"]}, bounds={"x": (0, 10)}) for _ in range(6)]
+    asked = {"keys": {"k": ["A", "B", "C"]}, "bounds": {"x": (0, 10)}}
+    answers = [data.query(sql, epsilon=1, **asked, fresh=True) for _ in range(6)]
     assert all(list(answer["k"]) == ["A", "B", "C"] for answer in answers)
     # Noise of scale 2 * 100 on each: six answers of an empty group are all 0 with a chance below 1e-14.
     assert any(answer["n"][1] != 0 for answer in answers)
@@ -203,7 +204,7 @@ def test_a_product_and_combinations(opened: Open) -> None:
         pl.DataFrame({"b": [r[0] for r in rows], "k": [r[1] for r in rows]}),
         pa.table({"b": [r[0] for r in rows], "k": [r[1] for r in rows]}),
     ):
-        answer = data.query(sql, epsilon=PROBE, keys=given)
+        answer = data.query(sql, epsilon=PROBE, keys=given, fresh=True)
         assert list(zip(answer["b"], answer["k"], strict=True)) == rows
         assert list(answer["n"]) == [1, 1, 1, 0]
     # Combinations of two columns times a list of a third.
@@ -222,7 +223,7 @@ def test_files(opened: Open, tmp_path: Path) -> None:
     assert counts(answer, "b", "k") == expected
     parquet = tmp_path / "keys.parquet"
     pq.write_table(pa.table({"b": [b for b, _ in expected], "k": [k for _, k in expected]}), parquet)
-    answer = data.query(sql, epsilon=PROBE, keys=read_keys(None, [str(parquet)]))
+    answer = data.query(sql, epsilon=PROBE, keys=read_keys(None, [str(parquet)]), fresh=True)
     assert counts(answer, "b", "k") == expected
     single = tmp_path / "single.csv"
     single.write_text("k\na\nNULL\n")

@@ -80,7 +80,12 @@ def test_using_and_sources_of_every_kind(data: discreet.Dataset, tmp_path: Path)
     sql = "SELECT plan, AVG(p.price) AS m FROM data JOIN plans AS p USING (plan) GROUP BY plan"
     for source in (table, table.to_pandas(), tmp_path / "plans.parquet", str(tmp_path / "plans.csv")):
         answer = data.query(
-            sql, epsilon=10**6, keys={"plan": ["a", "b"]}, bounds={"p.price": (0, 50)}, public={"plans": source}
+            sql,
+            epsilon=10**6,
+            keys={"plan": ["a", "b"]},
+            bounds={"p.price": (0, 50)},
+            public={"plans": source},
+            fresh=True,
         )
         assert [round(value) for value in answer["m"]] == [10, 20]
 

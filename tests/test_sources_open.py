@@ -160,7 +160,7 @@ def test_folders_and_their_keys_from_end_to_end(opened: Any, tmp_path: Path) -> 
     assert (answer["n"], answer["x"]) == ((2, 1, 1, 0), (2, 1, 0, 0))
     (tmp_path / "sales" / "region=asia").mkdir()
     (tmp_path / "sales" / "region=asia" / "new.csv").write_text("x,id,more\n1,9,z\n")
-    assert data.query(sql, epsilon=MUCH, keys=keys)["n"] == (2, 1, 1, 1)
+    assert data.query(sql, epsilon=MUCH, keys=keys, fresh=True)["n"] == (2, 1, 1, 1)
 
 
 def test_a_registered_folder_opens_whatever_lies_in_it_now(opened: Any, tmp_path: Path) -> None:
@@ -174,10 +174,13 @@ def test_a_registered_folder_opens_whatever_lies_in_it_now(opened: Any, tmp_path
     assert opened(folder).query("SELECT COUNT(*) AS n FROM data", epsilon=MUCH)["n"] == (1,)
     (folder / "b.parquet").unlink()
     (folder / "a.csv").unlink()
-    assert opened(folder).query("SELECT COUNT(*) AS n FROM data", epsilon=MUCH)["n"] == (0,)
+    data = opened(folder)
+    assert data.query("SELECT COUNT(*) AS n FROM data", epsilon=MUCH, fresh=True)["n"] == (0,)
     folder.rmdir()
-    with pytest.raises(SourceError, match="gone"):  # it is planned all the same, by its stored schema
-        opened(folder).query("SELECT COUNT(*) AS n FROM data", epsilon=MUCH)
+    with pytest.raises(SourceError, match="gone"):
+        opened(folder).query("SELECT COUNT(*) AS m FROM data", epsilon=MUCH)
+    assert data.balance().queries == 2, "nothing was charged for what cannot be read"
+    assert opened(folder).query("SELECT COUNT(*) AS n FROM data", epsilon=MUCH)["n"] == (0,)
 
 
 def test_the_command_line_says_the_same(discreet: Any, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def data(tmp_path: Path) -> discreet.Dataset:
 
 def counts(data: discreet.Dataset, expression: str, keys: Any, **given: Any) -> list[int]:
     sql = f"SELECT {expression} AS k, COUNT(*) AS n FROM data GROUP BY k"
-    answer = data.query(sql, epsilon=10**6, keys={"k": keys} if keys else None, **given)
+    answer = data.query(sql, epsilon=10**6, keys={"k": keys} if keys else None, fresh=True, **given)
     return list(answer["n"])
 
 
@@ -73,7 +73,7 @@ def test_hours_follow_the_clocks(data: discreet.Dataset) -> None:
 
 def test_written_times_are_of_the_zone(data: discreet.Dataset) -> None:
     def counted(where: str, zone: str) -> int:
-        answer = data.query(f"SELECT COUNT(*) AS n FROM data WHERE {where}", epsilon=10**6, timezone=zone)
+        answer = data.query(f"SELECT COUNT(*) AS n FROM data WHERE {where}", epsilon=10**6, timezone=zone, fresh=True)
         return int(answer["n"][0])  # type: ignore[arg-type]
 
     for written in ("'2024-03-11'", "DATE '2024-03-11'", "'2024-03-11 00:00:00'", "TIMESTAMP '2024-03-11 00:00:00'"):

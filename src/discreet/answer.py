@@ -17,7 +17,7 @@ from discreet.schema import FLOAT, Kind, Type
 from discreet.selection import Selection
 from discreet.time_values import quantity_text
 
-__all__ = ["Answer", "AnswerColumn", "Value", "describe_measurement", "plain"]
+__all__ = ["Answer", "AnswerColumn", "Value", "describe_measurement", "details_of", "loss_texts", "plain"]
 
 Value = Scalar | float
 
@@ -54,10 +54,12 @@ class Answer:
     Attributes:
         columns: keys and statistics, in the order of the query.
         confidence: of the intervals. They cover the noise, not the clipping.
-        cost: what the query cost; None where no ledger was asked.
-        left: what is left of the budget afterwards; likewise.
+        cost: what the release of this answer cost, once; see `charged`.
+        left: what is left of the budget now; None where no ledger was asked.
         entry: the number of the ledger's entry.
         details: the plan in plain values: unit, relation, limits, measurements with their scales.
+        replayed: when it was asked first (ISO 8601, UTC), if this is the stored answer given again, at no cost; ""
+            for a new one.
     """
 
     columns: tuple[AnswerColumn, ...]
@@ -66,11 +68,17 @@ class Answer:
     left: PrivacyLoss | None
     entry: int | None
     details: dict[str, Any] = field(repr=False)
+    replayed: str = ""
 
     @property
     def epsilon(self) -> Fraction:
-        """What the query cost."""
+        """What the release of this answer cost, once."""
         return self.cost.epsilon
+
+    @property
+    def charged(self) -> PrivacyLoss:
+        """What the ledger charged for giving it this time: its cost, or nothing if it was replayed."""
+        return PrivacyLoss(Fraction(0)) if self.replayed else self.cost
 
     def __len__(self) -> int:
         """How many groups."""
@@ -149,13 +157,10 @@ class Answer:
             "intervals": "cover the noise; they do not cover what clipping to bounds and limits changed",
             "epsilon": decimal_text(self.cost.epsilon),
             "delta": decimal_text(self.cost.delta, digits=30),
-            "left": None
-            if self.left is None
-            else {
-                "epsilon": decimal_text(self.left.epsilon),
-                "delta": decimal_text(self.left.delta, digits=30),
-            },
+            "charged": loss_texts(self.charged),
+            "left": None if self.left is None else loss_texts(self.left),
             "ledger_entry": self.entry,
+            "replay": {"first_asked": self.replayed} if self.replayed else None,
             **self.details,
         }
 
@@ -167,12 +172,19 @@ class Answer:
         # What a reader would take for granted is not said: a promise per person, and UTC.
         said = [promise] if " and " in promise else []
         said += [f"time zone {zone}"] if zone != "UTC" else []
+        said += [f"the stored answer of ledger entry {self.entry}, given again at no cost"] if self.replayed else []
         return (table + "\n".join(["", "; ".join(said)]) if said else table).rstrip("\n")
 
     def __repr__(self) -> str:
         names = ", ".join(column.name for column in self.columns)
         promise = self.details.get("promise", "")
-        return f"<Answer of {len(self)} groups: {names}; epsilon {decimal_text(self.epsilon)} {promise}>"
+        again = ", replayed" if self.replayed else ""
+        return f"<Answer of {len(self)} groups: {names}; epsilon {decimal_text(self.epsilon)} {promise}{again}>"
+
+
+def loss_texts(loss: PrivacyLoss) -> dict[str, str]:
+    """A loss as plain JSON values. Exact numbers are text."""
+    return {"epsilon": decimal_text(loss.epsilon), "delta": decimal_text(loss.delta, digits=30)}
 
 
 def plain(value: Value) -> Any:
@@ -260,6 +272,7 @@ def details_of(plan: Plan, released: int | None = None) -> dict[str, Any]:
         plan: the query's.
         released: how many groups were chosen, once they are.
     """
+    from discreet import __version__
     from discreet.expressions import Field
 
     described = []
@@ -291,6 +304,7 @@ def details_of(plan: Plan, released: int | None = None) -> dict[str, Any]:
         "statistics": [_statistic(output) for output in plan.outputs if output.function != "key"],
         "measurements": described,
         "digest": plan.digest,
+        "software": f"discreet {__version__}",
     }
 
 

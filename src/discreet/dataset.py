@@ -123,8 +123,12 @@ class Dataset:
         timezone: str = "UTC",
         confidence: object = "0.95",
         analyst: str = "",
+        fresh: bool = False,
     ) -> Answer:
         """A private answer. Its whole cost is debited, durably, before the data is read.
+
+        A question that was answered before, with the same limits, bounds, keys and epsilon, gets the stored answer,
+        marked as `replayed`: at no cost, and without the data being read.
 
         Args:
             sql: a SELECT over this one table, which is called ``data`` or by its file's name.
@@ -142,6 +146,7 @@ class Dataset:
             timezone: in which the dates and hours of moments (TIMESTAMPTZ) are read, whatever the machine's zone is.
             confidence: of the intervals.
             analyst: who asks, for the ledger's history.
+            fresh: ask anew, at the whole cost, even if it was answered before.
 
         Raises:
             UsageError, RefusedError: the query as it stands is not answered; nothing was read or charged.
@@ -159,10 +164,10 @@ class Dataset:
             public=public,
             timezone=timezone,
         )
-        return self.answer(plan, confidence=parse_confidence(confidence), analyst=analyst)
+        return self.answer(plan, confidence=parse_confidence(confidence), analyst=analyst, fresh=fresh)
 
-    def answer(self, plan: Plan, *, confidence: Fraction, analyst: str = "") -> Answer:
-        """The answer to a plan that `plan` made: debited first, then read.
+    def answer(self, plan: Plan, *, confidence: Fraction, analyst: str = "", fresh: bool = False) -> Answer:
+        """The answer to a plan that `plan` made: its stored one, unless `fresh`; else debited first, then read.
 
         Raises:
             SourceError: the source is gone; nothing was charged.
@@ -171,12 +176,14 @@ class Dataset:
         from discreet.engines.duckdb import DuckDBEngine
         from discreet.release import Charge, release
 
+        if not isinstance(fresh, bool):
+            raise UsageError("fresh", "must be True or False", fresh)
         charge = Charge(self._version, analyst)
         if self._dataset_policy is not None:
             budget = self._dataset_policy.budget
             charge = Charge(self._version, analyst, budget.caps(analyst), budget.unit)
         engine = DuckDBEngine(plan.registration, self._frame)
-        return release(plan, self._ledger, engine, confidence, charge)
+        return release(plan, self._ledger, engine, confidence, charge, fresh=fresh)
 
     def estimate(
         self,

@@ -1,4 +1,4 @@
-"""Plan, debit, look, draw: the only legal order, in one place.
+"""Plan, debit, look, draw: the only legal order, in one place. A question that was answered before is not asked again.
 
 A comment after each step says what is in hand, and whether it is still private.
 """
@@ -25,6 +25,7 @@ from discreet.relational import Statement, compile_plan, needed_columns
 from discreet.relational_selection import compile_selection
 from discreet.selection import Selection, passes
 from discreet.sources import check_there
+from discreet.stored import is_readable, kept, replayed
 
 __all__ = ["Charge", "release"]
 
@@ -53,9 +54,13 @@ def release(
     confidence: Fraction,
     charge: Charge,
     *,
+    fresh: bool = False,
     entropy: Entropy | None = None,
 ) -> Answer:
-    """Answer a planned query.
+    """Answer a planned query: by its stored answer, if it was answered before, else anew.
+
+    Whether an answer is stored follows from the ledger alone: the source, the version of its registration and the
+    plan's digest. Nothing that was done to the private rows since can change it.
 
     Args:
         plan: complete: every sensitivity, scale and share is in it.
@@ -63,6 +68,7 @@ def release(
         engine: runs the plan's statement.
         confidence: of the intervals.
         charge: to whom, and under which limits of the owner's.
+        fresh: ask anew, and be charged, even if it was answered before.
         entropy: a scripted source, in tests only; None for the operating system's.
 
     Raises:
@@ -70,7 +76,14 @@ def release(
         BudgetError: the budget does not allow it; nothing was read or charged.
         LedgerError: the debit could not be made durable; nothing was read.
         EngineError: the engine failed; the cost stays spent.
+        UsageError: a stored answer cannot be given at this confidence; nothing was read or charged.
     """
+    stored = None if fresh else ledger.stored_answer(plan.registration.source, charge.version, plan.digest)
+    if stored is not None and is_readable(stored):
+        # In hand: an answer that was released before. To give it again is post-processing: nothing is charged,
+        # nothing is read, nothing is written.
+        balance = ledger.balance(plan.registration.source)
+        return replayed(stored, plan, confidence, balance.left if balance else None)
     source = entropy or SystemEntropy()
     # What can be compiled is compiled before anything is charged. (With chosen groups there are no keys yet.)
     statement = _statement(plan, source) if plan.selection is None else None
@@ -102,7 +115,7 @@ def release(
         del totals
         # In hand: noisy totals. Their release is epsilon-differentially private; all below is post-processing.
         answer = _answer(plan, public, noisy, confidence, ledger, entry)
-        ledger.record_release(entry, answer.report())
+        ledger.record_release(entry, kept(answer, public, noisy))
     except BaseException as error:
         # The debit stands whether or not its outcome can be written; the first error is the one to tell.
         with contextlib.suppress(DiscreetError):

@@ -74,6 +74,7 @@ def query(
     analyst: o.Analyst = None,
     types: o.Types = None,
     confidence: o.Confidence = "0.95",
+    fresh: o.Fresh = False,
     format: o.Format = "table",
     output: o.Output = None,
     report: o.Report = None,
@@ -108,7 +109,7 @@ def query(
         analyst=analyst,
         confidence=confidence,
     )
-    ask(question, format=format, output=output, report=report)
+    ask(question, fresh=fresh, format=format, output=output, report=report)
 
 
 @app.command()

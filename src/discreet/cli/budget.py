@@ -209,8 +209,15 @@ def _document(
             "delta": decimal_text(loss.delta, digits=30),
         }
     document["queries"] = balance.queries if balance is not None else 0
-    document["history"] = [{**_entry(entry), "answer": entry.answer} for entry in history]
+    document["history"] = [{**_entry(entry), "answer": _answer(entry)} for entry in history]
     return document
+
+
+def _answer(entry: Entry) -> dict[str, Any] | None:
+    """A released answer as its report: rows, intervals, mechanisms."""
+    from discreet.stored import answer_of, is_readable
+
+    return answer_of(entry).report() if is_readable(entry) else None
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

@@ -21,6 +21,7 @@ __all__ = [
     "Delta",
     "Epsilon",
     "Format",
+    "Fresh",
     "Keys",
     "KeysFile",
     "Label",
@@ -207,6 +208,14 @@ RaisedBudget = Annotated[
 RaisedDelta = Annotated[
     str | None,
     typer.Option("--budget-delta", metavar="NUMBER", help="With raise: the new total delta, if it is to rise too."),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh",
+        help="Ask anew, at the whole cost, even if this very question was answered before. Without it the stored "
+        "answer is given again, free.",
+    ),
 ]
 Confidence = Annotated[
     str,

@@ -77,8 +77,10 @@ class Interrupted(DiscreetError):
     exit_code = 130
 
 
-def ask(question: Question, *, format: str, output: str | None, report: str | None) -> Answer:
+def ask(question: Question, *, format: str, output: str | None, report: str | None, fresh: bool = False) -> Answer:
     """Answer a question, write and return the answer.
+
+    A question that was answered before gets its stored answer, at no cost, unless `fresh`.
 
     Whatever can be refused or fail is met before the debit, as far as it can be known by then.
     """
@@ -98,9 +100,9 @@ def ask(question: Question, *, format: str, output: str | None, report: str | No
                 dataset.set_budget(budget)
             queries = _queries(dataset)
             try:
-                answer = dataset.answer(plan, confidence=confidence, analyst=asking(question))
-                # In hand: a released answer, noisy and paid for. It is in the ledger too.
-                outcome = _charged(answer.entry)
+                answer = dataset.answer(plan, confidence=confidence, analyst=asking(question), fresh=fresh)
+                # In hand: a released answer, noisy and paid for, now or before. It is in the ledger too.
+                outcome = _NOT_CHARGED if answer.replayed else _charged(answer.entry)
             except KeyboardInterrupt:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut the message short
                 raise Interrupted("interrupted", _outcome(dataset, plan, queries)) from None
@@ -254,7 +256,8 @@ def _deliver(answer: Answer, question: Question, dataset: Dataset, places: Place
         for option, value in (("--ledger", question.ledger), ("--policy", question.policy)):
             if value is not None:
                 again += f" {option} {shlex.quote(value)}"
-        say(f"the answer was charged, and is kept in the ledger as entry {answer.entry}: {again} shows it")
+        paid = "was stored before" if answer.replayed else "was charged"
+        say(f"the answer {paid}, and is kept in the ledger as entry {answer.entry}: {again} shows it")
         raise
 
 

@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from discreet.estimate import Estimate
     from discreet.privacy import PrivacyLoss
 
-__all__ = ["about_answer", "about_estimate", "about_share", "say", "show_loss", "show_number", "warn_of_epsilon"]
+__all__ = [
+    "about_answer",
+    "about_estimate",
+    "about_share",
+    "say",
+    "show_loss",
+    "show_number",
+    "show_time",
+    "warn_of_epsilon",
+]
 
 LARGE_EPSILON = 10
 
@@ -39,7 +48,13 @@ def warn_of_epsilon(epsilon: Fraction) -> None:
 
 def about_answer(answer: Answer) -> None:
     """What it cost, what is left, whom it protects and how, and how to read the numbers."""
-    say(f"spent: {show_loss(answer.cost)}; left: {show_loss(answer.left) if answer.left else 'unknown'}")
+    left = show_loss(answer.left) if answer.left else "unknown"
+    if answer.replayed:
+        which = f"the stored answer of ledger entry {answer.entry}, from {show_time(answer.replayed)}"
+        again = f"--fresh asks the data of today, for {show_loss(answer.cost)}"
+        say(f"replayed: {which}; spent: nothing; left: {left}; {again}")
+    else:
+        say(f"spent: {show_loss(answer.cost)}; left: {left}")
     say(_protects(answer.details))
     say_selection(answer.details)
     if answer.details.get("picked"):
@@ -119,6 +134,11 @@ def _negative_count(column: object) -> bool:
     values = getattr(column, "values", ())
     counted = described.startswith("COUNT") and getattr(column, "low", None) is not None
     return counted and any(value is not None and value < 0 for value in values)
+
+
+def show_time(time: str) -> str:
+    """A ledger's time to the second: "2024-05-01T10:00:00Z"."""
+    return time[:19] + "Z"
 
 
 def show_loss(loss: PrivacyLoss) -> str:

@@ -308,8 +308,8 @@ class Ledger:
         self._record(entry, Kind.FAILED, json_text("reason", str(reason)))
 
     def stored_answer(self, source: str, version: int, digest: str) -> Entry | None:
-        """The newest released query with this digest under this version of the registration, or None. Its
-        `answer` may be given again at no cost."""
+        """The newest released query with this digest under this version of the registration, or None; None too if
+        that version is no longer in force. Its `answer` may be given again at no cost."""
         with self._store.reading() as entries:
             return history.stored_answer(entries, source, version, digest)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from discreet.ledger import chain
 from discreet.ledger.accounting import NOTHING, counted, renewed, standing_of, window_at
-from discreet.ledger.accounts import account_of, budget_in_force, standing_in_force
+from discreet.ledger.accounts import account_of, budget_in_force, standing_in_force, version_of
 from discreet.ledger.chain import ACCOUNT, Row, amount
 from discreet.ledger.records import Balance, Entry, Kind, Method, Share, State, Window
 from discreet.ledger.refusals import minus
@@ -18,6 +18,8 @@ __all__ = ["balance", "history", "shares", "stored_answer"]
 
 def stored_answer(entries: Transaction, source: str, version: int, digest: str) -> Entry | None:
     """See `Ledger.stored_answer`."""
+    if version_of(entries, source) != version:
+        return None
     outcome = chain.newest(
         entries,
         "e.kind = 'released' AND e.subject IN (SELECT number FROM entries"
