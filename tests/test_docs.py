@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -106,6 +108,15 @@ def test_both_readmes_show_the_same_examples():
 @pytest.mark.parametrize(("page", "translation"), TRANSLATED, ids=[page.name for page, _ in TRANSLATED])
 def test_a_translation_shows_the_same_examples(page, translation):
     assert shown(page) == shown(translation)
+
+
+def test_the_invented_logs_are_what_their_script_writes():
+    script = runpy.run_path(str(ROOT / "examples" / "make_logs.py"))
+    for name, content in script["all_logs"]().items():
+        stored = (ROOT / "examples" / name).read_bytes()
+        if name.endswith(".gz"):  # compressed bytes depend on the library's version
+            content, stored = gzip.decompress(content), gzip.decompress(stored)
+        assert content == stored, name
 
 
 def test_the_two_commands_stand_on_the_first_screen():

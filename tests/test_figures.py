@@ -15,6 +15,7 @@ import pytest
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PICTURES = DOCS / "pictures"
 CHAPTERS = [DOCS / "laplace.md", DOCS / "laplace.zh-CN.md"]
+MARKED = [page for page in sorted(DOCS.rglob("*.md")) if "<!--=" in page.read_text(encoding="utf-8")]
 
 MARK = re.compile(r"(?P<shown>\S+)(?P<unit>(?:[ \u00a0]%)?(?: b)?)<!--= (?P<expression>[^\n]+?) -->")
 NUMBER = re.compile(
@@ -71,10 +72,10 @@ def needs_a_mark(number: str) -> bool:
     return "." in number or "%" in number or len(number.replace(",", "")) > 3
 
 
-@pytest.mark.parametrize("page", CHAPTERS, ids=[page.name for page in CHAPTERS])
+@pytest.mark.parametrize("page", MARKED, ids=[page.name for page in MARKED])
 def test_each_figure_is_the_computed_one(page):
     found = marks(page)
-    assert len(found) > 25
+    assert len(found) > (25 if page in CHAPTERS else 0)
     for mark in found:
         value = computed(mark["expression"])
         assert agrees(mark["shown"], mark["unit"], value), f"{page.name}: {mark[0]}: {value}"

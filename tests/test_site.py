@@ -80,17 +80,14 @@ def test_the_look_at_fetches_sees_them():
     assert fetches(html) == ["https://b", "//c", "d.svg"]
 
 
-@pytest.mark.parametrize(
-    ("links", "faults"),
-    [("[x](other.md) [x](other.md#b)", 0), ("[x](missing.md) [x](other.md#missing) ![x](missing.svg)", 3)],
-)
-def test_a_broken_link_fails(links, faults, tmp_path):
+def test_broken_links_fail(tmp_path):
     source = tmp_path / "docs"
     (source / "_static").mkdir(parents=True)
     for name in ("conf.py", "_static/site.css"):
         shutil.copy(DOCS / name, source / name)
+    links = "[x](other.md) [x](other.md#b) [x](missing.md) [x](other.md#missing) ![x](missing.svg)"
     (source / "index.md").write_text(f"# A\n\n{links}\n\n:::{{toctree}}\nother\n:::\n")
     (source / "other.md").write_text("# B\n")
     done = build(source, tmp_path / "site")
-    assert (done.returncode != 0) == (faults > 0)
-    assert done.stderr.count("WARNING") == faults, done.stderr
+    assert done.returncode != 0
+    assert done.stderr.count("WARNING") == 3, done.stderr
