@@ -28,6 +28,7 @@ _FENCE = re.compile(
     r"^(?P<noise><!-- noise -->\n\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 _NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[+-]\d+)?")
+_ANY_NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(e[+-]\d+)?")  # NumPy prints 2.0 as "2." among others
 _NEGATIVE = "negative counts are noise"  # said only if one appears
 
 
@@ -87,7 +88,8 @@ def compare(printed: str, said: list[Block]) -> tuple[list[str], list[str]]:
 
 def _bare(text: str) -> list[str]:
     """Lines without any numbers, and without the spaces that align them."""
-    return [re.sub(r"\s+", " ", re.sub(r"\[ +", "[", _NUMBER.sub("#", line))) for line in text.splitlines()]
+    lines = [_ANY_NUMBER.sub("#", line) for line in text.splitlines()]
+    return [re.sub(r"\s+", " ", re.sub(r"(?<=\[) +| +(?=\])", "", line)) for line in lines]
 
 
 def masked(output: str, command: str = "") -> list[str]:

@@ -158,6 +158,7 @@ def test_the_comparison_sees_what_it_should(said, printed, agree):
     ("printed", "said", "agree"),
     [
         ("[ 1 -2  0]\n", [("[-14   3   2]\n", True)], True),
+        ("[ 1.5 -2.   3.e-05 ]\n", [("[-14   3   2]\n", True)], True),
         ("[ 1 -2]\n", [("[-14   3   2]\n", True)], False),
         ("[ 1 -2  0]\n", [("[-14   3   2]\n", False)], False),
         ("x 1.5\ny 2\n", [("x 1.5\n", False), ("y 3\n", True)], True),
