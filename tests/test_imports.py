@@ -72,7 +72,7 @@ answer
 answer_tables  formats  postprocessing
 stored
 release  estimate
-sandwich
+sandwich  chart
 sandwich_text
 pictures
 builder

@@ -18,9 +18,11 @@ __all__ = [
     "as_markdown",
     "as_ndjson",
     "as_table",
+    "key_text",
     "render_csv",
     "render_markdown",
     "render_table",
+    "shown_values",
 ]
 
 
@@ -112,7 +114,7 @@ def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
     for column in answer.columns:
         headers.append(column.name)
         if column.low is None or column.high is None:
-            columns.append([_key(value) for value in column.values])
+            columns.append([key_text(value) for value in column.values])
             numeric.append(all(isinstance(v, int | Decimal) and not isinstance(v, bool) for v in column.values))
             continue
         places, shown = _places(column), _precision(column)
@@ -123,7 +125,8 @@ def _cells(answer: Answer) -> tuple[list[str], list[list[str]], list[bool]]:
     return headers, [list(row) for row in zip(*columns, strict=True)], numeric
 
 
-def _key(value: Value) -> str:
+def key_text(value: Value) -> str:
+    """A key or another value that has no noise, for people; the missing one is not to be taken for a text."""
     if value is None:
         return "(missing)"
     if isinstance(value, str):
@@ -135,6 +138,18 @@ def _key(value: Value) -> str:
     return str(plain(value))
 
 
+def shown_values(column: AnswerColumn) -> list[str]:
+    """A column's values as a table shows them, each with its interval: "127 (-173 … 427)"."""
+    if column.low is None or column.high is None:
+        return [key_text(value) for value in column.values]
+    places, precision = _places(column), _precision(column)
+    found = []
+    for value, low, high in zip(column.values, column.low, column.high, strict=True):
+        ends = "" if low is None or high is None else f" ({_ends(low, high, places, precision)})"
+        found.append(_statistic(value, places, precision) + ends)
+    return found
+
+
 def _ends(low: Value, high: Value, places: int, precision: str) -> str:
     if low is None or high is None:
         return "none"
@@ -144,7 +159,7 @@ def _ends(low: Value, high: Value, places: int, precision: str) -> str:
 def _statistic(value: Value, places: int, precision: str) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ", timespec=precision)
-    return _key(value) if isinstance(value, datetime.date) else _number(value, places)
+    return key_text(value) if isinstance(value, datetime.date) else _number(value, places)
 
 
 def _precision(column: AnswerColumn) -> str:

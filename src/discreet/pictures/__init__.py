@@ -9,9 +9,10 @@ from discreet.errors import UsageError
 from discreet.pictures.canvas import Drawing
 
 if TYPE_CHECKING:
+    from discreet.chart import Chart
     from discreet.sandwich import Sandwich
 
-__all__ = ["FORMATS", "Drawing", "draw_sandwich", "require"]
+__all__ = ["FORMATS", "Drawing", "draw_chart", "draw_sandwich", "require"]
 
 FORMATS = ("svg", "png")
 
@@ -42,6 +43,24 @@ def draw_sandwich(picture: Sandwich, format: str) -> Drawing:
 
     with style():
         return sandwich_figure(picture, format)
+
+
+def draw_chart(chart: Chart, format: str) -> Drawing:
+    """The bars or lines of an answer, with their intervals.
+
+    Args:
+        chart: what to draw, from `discreet.chart.chart`.
+        format: one of `FORMATS`.
+
+    Raises:
+        UsageError: matplotlib is not installed, or another format.
+    """
+    _check(format)
+    from discreet.pictures.bars import chart_figure
+    from discreet.pictures.canvas import style
+
+    with style():
+        return chart_figure(chart, format)
 
 
 def _check(format: str) -> None:

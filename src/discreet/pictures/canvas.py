@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -193,13 +194,17 @@ class Canvas:
         axes = self._figure.add_axes(place)
         if not isinstance(axes, Axes):
             raise AssertionError
+        axes.patch.set_visible(False)  # what is written on the sheet shows through
         return axes
 
     def finish(self) -> Drawing:
         """The picture's bytes; the same for the same picture, whenever and wherever it is drawn."""
         target = io.BytesIO()
         if self.format == "svg":
-            self._figure.savefig(target, format="svg", metadata={"Date": None, "Creator": "discreet"})
+            with warnings.catch_warnings():
+                # Its letters are drawn by whoever looks at it, and their places do not depend on fonts here.
+                warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+                self._figure.savefig(target, format="svg", metadata={"Date": None, "Creator": "discreet"})
             return Drawing(_named(target.getvalue(), self._title))
         self._figure.savefig(
             target, format="png", dpi=_PNG_DPI, metadata={"Software": "discreet", "Title": _latin(self._title)}
