@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.exact import decimal_text
 from discreet.plan import Measurement, Plan, PlannedOutput
@@ -16,6 +17,9 @@ from discreet.query import Scalar
 from discreet.schema import FLOAT, Kind, Type
 from discreet.selection import Selection
 from discreet.time_values import quantity_text
+
+if TYPE_CHECKING:
+    from discreet.pictures import Drawing
 
 __all__ = ["Answer", "AnswerColumn", "Value", "describe_measurement", "details_of", "loss_texts", "plain"]
 
@@ -148,6 +152,24 @@ class Answer:
         from discreet.answer_tables import to_polars
 
         return to_polars(self)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Drawing:
+        """The answer as a picture: bars, or lines over time, with the intervals; grey where one covers 0.
+
+        Args:
+            path: of a file that ends in .svg or .png, to be written too. Without one the picture is an SVG.
+
+        Raises:
+            UsageError: matplotlib is not installed (`pip install 'discreet[plot]'`), or another ending.
+            OutputError: the file cannot be written.
+        """
+        from discreet.chart import chart
+        from discreet.pictures import draw_chart, format_of
+
+        drawing = draw_chart(chart(self), "svg" if path is None else format_of(path))
+        if path is not None:
+            drawing.save(path)
+        return drawing
 
     def report(self) -> dict[str, Any]:
         """Everything about the answer as plain JSON values: what a reader must know to use and to check it."""

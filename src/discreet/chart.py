@@ -177,7 +177,7 @@ def _place(value: Value) -> Number | Moment | None:
     return None
 
 
-_LARGEST = 1e300
+_LARGEST = 1e150
 
 
 def _temporal(column: AnswerColumn) -> bool:

@@ -198,13 +198,36 @@ class Dataset:
         public: Mapping[str, object] | None = None,
         timezone: str = "UTC",
         confidence: object = "0.95",
+        target: Mapping[str, object] | None = None,
     ) -> Estimate:
         """What the query of the same arguments would cost, and the error to expect. Reads no data, costs nothing.
 
+        Args:
+            target: instead of `epsilon`: for names of statistics the half-width wanted at the most. The estimate
+                is that of the smallest epsilon which gives all of them; it is `cost.epsilon`.
+
         Raises:
-            UsageError, RefusedError: as `query`.
+            UsageError, RefusedError: as `query`; or a target cannot be reached, or not be told without the data.
         """
         from discreet.estimate import estimate
+        from discreet.outlook import ANY_EPSILON, epsilon_for
+
+        level = parse_confidence(confidence)
+        if target is not None:
+            if epsilon is not None or parse(sql).options.epsilon is not None:
+                raise UsageError("target", "finds the epsilon, so no other can be said", hint="leave epsilon out")
+            plan = self.plan(
+                sql,
+                epsilon=ANY_EPSILON,
+                delta=delta,
+                keys=keys,
+                bounds=bounds,
+                max_contributions=max_contributions,
+                max_groups_contributed=max_groups_contributed,
+                public=public,
+                timezone=timezone,
+            )
+            epsilon = epsilon_for(plan, _mapping("target", target), level)
 
         plan = self.plan(
             sql,
@@ -219,7 +242,7 @@ class Dataset:
         )
         balance = self.balance()
         left = None if balance is None else balance.left
-        return estimate(plan, left, parse_confidence(confidence), self.how_many_more(plan))
+        return estimate(plan, left, level, self.how_many_more(plan))
 
     def explain(
         self,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.answer import details_of
 from discreet.estimators import quantile_rank_error
@@ -16,7 +17,10 @@ from discreet.privacy import PrivacyLoss
 from discreet.schema import Kind
 from discreet.time_values import SECOND
 
-__all__ = ["Estimate", "Expected", "estimate", "units_of_time"]
+if TYPE_CHECKING:
+    from discreet.pictures import Drawing
+
+__all__ = ["Estimate", "Expected", "estimate", "expect", "units_of_time"]
 
 EXAMPLE_SIZES = (100, 1_000, 10_000)
 """Group sizes for which the error of an average is told: it shrinks as the group grows."""
@@ -60,6 +64,7 @@ class Estimate:
         groups: how many groups there will be; None where they are chosen from the data.
         statistics: one a statistic.
         details: the plan in plain values.
+        plan: of the query.
         more: about how many queries like this one the budget takes, this one included; None while there is none.
     """
 
@@ -70,6 +75,27 @@ class Estimate:
     statistics: tuple[Expected, ...]
     details: dict[str, Any] = field(repr=False)
     more: int | None = None
+    plan: Plan | None = field(default=None, repr=False, compare=False)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Drawing:
+        """A picture of how the half-widths depend on epsilon, with this one marked.
+
+        Args:
+            path: of a file that ends in .svg or .png, to be written too. Without one the picture is an SVG.
+
+        Raises:
+            UsageError: matplotlib is not installed (`pip install 'discreet[plot]'`), or another ending.
+            OutputError: the file cannot be written.
+        """
+        from discreet.outlook import outlook
+        from discreet.pictures import draw_outlook, format_of
+
+        if self.plan is None:
+            raise AssertionError
+        drawing = draw_outlook(outlook(self.plan, self.confidence), "svg" if path is None else format_of(path))
+        if path is not None:
+            drawing.save(path)
+        return drawing
 
     def report(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -165,11 +191,12 @@ def estimate(plan: Plan, left: PrivacyLoss | None, confidence: Fraction, more: i
     if left is not None:
         after = PrivacyLoss(left.epsilon - plan.loss.epsilon, left.delta - plan.loss.delta)
     groups = plan.groups if plan.selection is None else None
-    statistics = tuple(_expected(o, plan, confidence) for o in plan.outputs if o.function != "key")
-    return Estimate(plan.loss, after, confidence, groups, statistics, details_of(plan), more)
+    statistics = tuple(expect(o, plan, confidence) for o in plan.outputs if o.function != "key")
+    return Estimate(plan.loss, after, confidence, groups, statistics, details_of(plan), more, plan)
 
 
-def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expected:
+def expect(output: PlannedOutput, plan: Plan, confidence: Fraction) -> Expected:
+    """What to expect of one statistic of a plan."""
     measurements = [plan.measurements[i] for i in output.sources]
     epsilon = sum((m.epsilon for m in measurements), Fraction(0))
     if output.function == "computed":

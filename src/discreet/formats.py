@@ -179,11 +179,10 @@ def _places(column: AnswerColumn) -> int:
     if column.low is None or column.high is None or all(isinstance(v, int) for v in column.values):
         return 0
     ends = zip(column.low, column.high, strict=True)
-    halves = [
-        (high - low) / 2
-        for low, high in ends
-        if isinstance(low, int | float) and isinstance(high, int | float) and high > low
+    widths = [
+        high / 2 - low / 2 for low, high in ends if isinstance(low, int | float) and isinstance(high, int | float)
     ]
+    halves = [half for half in widths if half > 0]
     if not halves:
         return 4
     return max(0, min(12, 1 - math.floor(math.log10(min(halves)))))

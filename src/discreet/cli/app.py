@@ -78,6 +78,7 @@ def query(
     format: o.Format = "table",
     output: o.Output = None,
     report: o.Report = None,
+    plot: o.Plot = None,
     *,
     reading: dict[str, Any],
 ) -> None:
@@ -109,7 +110,7 @@ def query(
         analyst=analyst,
         confidence=confidence,
     )
-    ask(question, fresh=fresh, format=format, output=output, report=report)
+    ask(question, fresh=fresh, format=format, output=output, report=report, plot=plot)
 
 
 @app.command()
@@ -138,6 +139,8 @@ def estimate(
     format: o.Format = "table",
     output: o.Output = None,
     report: o.Report = None,
+    target: o.Target = None,
+    plot: o.EstimatePlot = None,
     *,
     reading: dict[str, Any],
 ) -> None:
@@ -170,7 +173,7 @@ def estimate(
         analyst=analyst,
         confidence=confidence,
     )
-    look_ahead(question, format=format, output=output, report=report)
+    look_ahead(question, format=format, output=output, report=report, target=target, plot=plot)
 
 
 @app.command()

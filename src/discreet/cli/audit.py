@@ -66,7 +66,7 @@ def show_audit(question: Question, wanted: Wanted) -> None:
         raise UsageError("--report", rule, hint="--report FILE")
     with _asked(question, wanted) as (asked, dataset, plan):
         private = wanted.on_real_data
-        with destinations(asked, dataset, None, wanted.report, private=private) as (table, document):
+        with destinations(asked, dataset, None, wanted.report, private=private) as (table, document, _):
             with progress_bar() as progress:
                 found = audit(plan, label=wanted.label, real=wanted.on_real_data, progress=progress)
             if document is not None:

@@ -28,9 +28,10 @@ def draw_sandwich(question: Question, *, output: str | None) -> None:
 
     kind = check_picture("--output", output, text=True)
     confidence = parse_confidence(question.confidence)
-    with planned(question) as (dataset, plan), destinations(question, dataset, output, None) as (place, _):
+    with planned(question) as (dataset, plan), destinations(question, dataset, output, None) as places:
         picture = dataset.sandwich(plan, confidence=confidence, budget=asked_budget(question))
         warn_of_epsilon(plan.loss.epsilon)
+        place = places.table
         place.write(_drawn(picture, kind, to_stdout=place.path is None), machine=place.path is not None)
     say("the plan alone told this: no data was read for it, and nothing was charged")
 

@@ -20,6 +20,7 @@ __all__ = [
     "Confidence",
     "Delta",
     "Epsilon",
+    "EstimatePlot",
     "Format",
     "Fresh",
     "Keys",
@@ -32,6 +33,7 @@ __all__ = [
     "OnRealData",
     "Output",
     "Picture",
+    "Plot",
     "Policy",
     "Public",
     "RaisedBudget",
@@ -43,6 +45,7 @@ __all__ = [
     "Source",
     "Sql",
     "Synthetic",
+    "Target",
     "Timezone",
     "Types",
     "Unit",
@@ -242,11 +245,34 @@ Picture = Annotated[
         help="Write the picture there, as its ending says: .svg, .png or .txt. Default: as text, to stdout.",
     ),
 ]
+Plot = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Also draw it there, with its intervals: .svg or .png (needs matplotlib: pip install 'discreet[plot]').",
+    ),
+]
 Report = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
         help="Also write everything (values, mechanism, scale, unit, limits, cost) there, as one JSON document.",
+    ),
+]
+EstimatePlot = Annotated[
+    str | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Also draw there how the half-widths depend on epsilon: .svg or .png (pip install 'discreet[plot]').",
+    ),
+]
+Target = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=NUMBER",
+        help="Instead of --epsilon: find the smallest epsilon at which the statistic called NAME has this half-width "
+        "at the most. Repeatable: then all of them.",
     ),
 ]
 Scale = Annotated[

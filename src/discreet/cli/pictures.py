@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.cli.talk import say
-from discreet.errors import UsageError
 
 if TYPE_CHECKING:
     from discreet.pictures import Drawing
 
 __all__ = ["check_picture", "written"]
-
-_KINDS = {".svg": "svg", ".png": "png"}
 
 
 def check_picture(option: str, path: str | None, *, text: bool = False) -> str:
@@ -29,16 +25,13 @@ def check_picture(option: str, path: str | None, *, text: bool = False) -> str:
     """
     if text and (path is None or path in ("-", "/dev/stdout")):
         return "text"
-    ending = Path(path or "").suffix.lower()
-    if text and ending == ".txt":
+    if text and str(path).lower().endswith(".txt"):
         return "text"
-    if ending not in _KINDS:
-        known = ".svg, .png or .txt" if text else ".svg or .png"
-        raise UsageError(option, f"must name a file that ends in {known}", path)
-    from discreet.pictures import require
+    from discreet.pictures import format_of, require
 
+    kind = format_of(path, option, also=(".txt",) if text else ())
     require()
-    return _KINDS[ending]
+    return kind
 
 
 def written(drawing: Drawing) -> bytes:

@@ -11,10 +11,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.cli.arguments import choose, keys_file_paths, read_bounds, read_keys, read_public, read_types
 from discreet.cli.output import Destination, destination
+from discreet.cli.pictures import check_picture, written
 from discreet.cli.policies import governed
 from discreet.cli.talk import about_answer, say, warn_of_epsilon
 from discreet.errors import DiscreetError, UsageError
@@ -40,8 +41,14 @@ __all__ = [
 ]
 
 MACHINE_FORMATS = ("csv", "json", "ndjson")
-Places: TypeAlias = tuple[Destination, Destination | None]
-"""Where the table goes, and the report, if one is wanted."""
+
+
+class Places(NamedTuple):
+    """Where the table goes, and the report and the picture, if they are wanted."""
+
+    table: Destination
+    document: Destination | None = None
+    picture: Destination | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,15 @@ class Interrupted(DiscreetError):
     exit_code = 130
 
 
-def ask(question: Question, *, format: str, output: str | None, report: str | None, fresh: bool = False) -> Answer:
+def ask(
+    question: Question,
+    *,
+    format: str,
+    output: str | None,
+    report: str | None,
+    fresh: bool = False,
+    plot: str | None = None,
+) -> Answer:
     """Answer a question, write and return the answer.
 
     A question that was answered before gets its stored answer, at no cost, unless `fresh`.
@@ -90,10 +105,15 @@ def ask(question: Question, *, format: str, output: str | None, report: str | No
     choose("--format", format, (*FORMATS, "parquet"))
     if format == "parquet" and output in (None, "-") and sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("--format parquet", "is not for a terminal", hint="write to a file with -o FILE")
+    if plot is not None:
+        check_picture("--plot", plot)
     confidence = parse_confidence(question.confidence)
     outcome = _NOT_CHARGED
     try:
-        with planned(question) as (dataset, plan), destinations(question, dataset, output, report) as places:
+        with (
+            planned(question) as (dataset, plan),
+            destinations(question, dataset, output, report, plot=plot) as places,
+        ):
             warn_of_epsilon(plan.loss.epsilon)
             budget = asked_budget(question)
             if budget is not None:
@@ -116,9 +136,15 @@ def ask(question: Question, *, format: str, output: str | None, report: str | No
 
 @contextlib.contextmanager
 def destinations(
-    question: Question, dataset: Dataset, output: str | None, report: str | None, *, private: bool = False
+    question: Question,
+    dataset: Dataset,
+    output: str | None,
+    report: str | None,
+    *,
+    plot: str | None = None,
+    private: bool = False,
 ) -> Iterator[Places]:
-    """Where the table and the report go, made ready. `private`: the report is for this user's eyes alone.
+    """Where the table, the report and the picture go, made ready. `private`: the report is for this user's eyes alone.
 
     Raises:
         OutputError: one cannot be written.
@@ -143,7 +169,13 @@ def destinations(
                 raise UsageError("--report", "must be a file: the answer goes to stdout", report)
             mode = 0o600 if private else None
             document = stack.enter_context(destination("--report", report, taken, of_source, mode))
-        yield table, document
+        picture = None
+        if plot is not None:
+            for place, what in ((table, "the --output file"), (document, "the --report file")):
+                if place is not None and place.path is not None:
+                    taken[place.path] = what
+            picture = stack.enter_context(destination("--plot", plot, taken, of_source))
+        yield Places(table, document, picture)
 
 
 @contextlib.contextmanager
@@ -245,12 +277,17 @@ def _deliver(answer: Answer, question: Question, dataset: Dataset, places: Place
     from discreet.answer_tables import as_parquet
     from discreet.formats import FORMATS
 
-    table, document = places
+    table, document, picture = places
     try:
         content = as_parquet(answer) if format == "parquet" else FORMATS[format](answer)
         table.write(content, machine=format in MACHINE_FORMATS)
         if document is not None:
             document.write(json.dumps(answer.report(), indent=2, ensure_ascii=False) + "\n", machine=True)
+        if picture is not None and picture.path is not None:
+            from discreet.chart import chart
+            from discreet.pictures import draw_chart, format_of
+
+            picture.write(written(draw_chart(chart(answer), format_of(picture.path))), machine=True)
     except (DiscreetError, BrokenPipeError, KeyboardInterrupt):
         again = f"discreet budget {shlex.quote(question.source or dataset.name)} --format json"
         for option, value in (("--ledger", question.ledger), ("--policy", question.policy)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,10 @@ from discreet.pictures.canvas import Drawing
 
 if TYPE_CHECKING:
     from discreet.chart import Chart
+    from discreet.outlook import Outlook
     from discreet.sandwich import Sandwich
 
-__all__ = ["FORMATS", "Drawing", "draw_chart", "draw_sandwich", "require"]
+__all__ = ["FORMATS", "Drawing", "draw_chart", "draw_outlook", "draw_sandwich", "format_of", "require"]
 
 FORMATS = ("svg", "png")
 
@@ -61,6 +63,37 @@ def draw_chart(chart: Chart, format: str) -> Drawing:
 
     with style():
         return chart_figure(chart, format)
+
+
+def draw_outlook(picture: Outlook, format: str) -> Drawing:
+    """How the half-widths of a query depend on its epsilon.
+
+    Args:
+        picture: what to draw, from `discreet.outlook.outlook`.
+        format: one of `FORMATS`.
+
+    Raises:
+        UsageError: matplotlib is not installed, or another format.
+    """
+    _check(format)
+    from discreet.pictures.canvas import style
+    from discreet.pictures.outlooks import outlook_figure
+
+    with style():
+        return outlook_figure(picture, format)
+
+
+def format_of(path: object, option: str = "picture", *, also: Sequence[str] = ()) -> str:
+    """What a file is to hold, by its ending; `also` are endings that the error may name beside these.
+
+    Raises:
+        UsageError: another ending than .svg or .png.
+    """
+    ending = str(path).lower().rpartition(".")[2]
+    if ending not in FORMATS:
+        known = [*(f".{name}" for name in FORMATS), *also]
+        raise UsageError(option, f"must name a file that ends in {', '.join(known[:-1])} or {known[-1]}", str(path))
+    return ending
 
 
 def _check(format: str) -> None:

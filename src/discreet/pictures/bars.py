@@ -142,7 +142,8 @@ def _calendar(axis: Axis, ends: Sequence[datetime.datetime], most: int) -> None:
 
     first, last = _number(min(ends)), _number(max(ends))
     room = (last - first) * 0.05 or 1.0
-    axis.axes.set(**{f"{axis.axis_name}lim": (max(first - room, _number(_FIRST)), min(last + room, _number(_LAST)))})
+    limits = max(first - room, _number(_FIRST)), min(last + room, _number(_LAST))
+    axis.axes.set(**{"xlim" if axis is axis.axes.xaxis else "ylim": limits})
     days = last - first
     if days > 3 * 365:
         years = max(ends).year - min(ends).year + 1

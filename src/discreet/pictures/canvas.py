@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from discreet.errors import OutputError
 from discreet.pictures import fonts
 
 if TYPE_CHECKING:
@@ -39,10 +42,37 @@ class Palette:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture as bytes, and the signs in its texts that no installed font has (in a PNG; none in an SVG)."""
+    """A picture. Notebooks show it.
+
+    Attributes:
+        content: of its file.
+        format: "svg" or "png".
+        missing: the signs in its texts that no installed font has; none in an SVG, whose texts stay texts.
+    """
 
     content: bytes
+    format: str
     missing: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"<{self.format.upper()} picture, {len(self.content):,} bytes>"
+
+    def _repr_svg_(self) -> str | None:
+        return self.content.decode() if self.format == "svg" else None
+
+    def _repr_png_(self) -> bytes | None:
+        return self.content if self.format == "png" else None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        try:
+            Path(path).write_bytes(self.content)
+        except OSError as error:
+            raise OutputError("picture", f"cannot be written ({(error.strerror or '').lower()})", str(path)) from None
 
 
 @contextmanager
@@ -205,11 +235,11 @@ class Canvas:
                 # Its letters are drawn by whoever looks at it, and their places do not depend on fonts here.
                 warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
                 self._figure.savefig(target, format="svg", metadata={"Date": None, "Creator": "discreet"})
-            return Drawing(_named(target.getvalue(), self._title))
+            return Drawing(_named(target.getvalue(), self._title), "svg")
         self._figure.savefig(
             target, format="png", dpi=_PNG_DPI, metadata={"Software": "discreet", "Title": _latin(self._title)}
         )
-        return Drawing(target.getvalue(), frozenset(self._missing))
+        return Drawing(target.getvalue(), "png", frozenset(self._missing))
 
 
 def line_height(size: float) -> float:
