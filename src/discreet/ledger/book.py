@@ -20,7 +20,7 @@ from discreet.ledger import chain, history, owner_acts, queries
 from discreet.ledger.accounting import how_many, renewed, weight, window_at
 from discreet.ledger.accounts import account_of, budget_in_force, members_of, registered, standing_in_force, version_of
 from discreet.ledger.checking import Check
-from discreet.ledger.records import Balance, Budget, Caps, Entry, Failure, Kind, Method, Share, Window
+from discreet.ledger.records import Balance, Budget, Caps, Entry, Failure, Kind, Method, Overview, Share, Window
 from discreet.ledger.refusals import json_text, valid_loss, valid_text
 from discreet.ledger.sqlite_store import SqliteStore
 from discreet.ledger.store import Store
@@ -357,6 +357,11 @@ class Ledger:
         budget: the entries of all its sources since they joined, and its own."""
         with self._store.reading() as entries:
             return history.history(entries, source)
+
+    def overview(self, source: str) -> Overview:
+        """All that the ledger holds about a source, or a budget that sources share, at one moment."""
+        with self._store.reading() as entries:
+            return history.overview(entries, source, self._now())
 
     def verify(self, head: str | None = None) -> str:
         """Check every entry against its hash and every running total; reads the whole file.

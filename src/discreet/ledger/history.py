@@ -7,13 +7,21 @@ from datetime import datetime
 
 from discreet.ledger import chain
 from discreet.ledger.accounting import NOTHING, counted, renewed, standing_of, window_at
-from discreet.ledger.accounts import account_of, budget_in_force, standing_in_force, version_of
-from discreet.ledger.chain import ACCOUNT, Row, amount
-from discreet.ledger.records import Balance, Entry, Kind, Method, Share, State, Window
+from discreet.ledger.accounts import (
+    account_of,
+    budget_in_force,
+    members_of,
+    registered,
+    standing_in_force,
+    version_of,
+)
+from discreet.ledger.chain import ACCOUNT, GENESIS, Row, amount
+from discreet.ledger.records import Balance, Entry, Kind, Method, Overview, Share, State, Window
 from discreet.ledger.refusals import minus
 from discreet.ledger.store import Transaction
+from discreet.schema import Registration
 
-__all__ = ["balance", "history", "shares", "stored_answer"]
+__all__ = ["balance", "history", "overview", "shares", "stored_answer"]
 
 
 def stored_answer(entries: Transaction, source: str, version: int, digest: str) -> Entry | None:
@@ -67,6 +75,30 @@ def history(entries: Transaction, source: str) -> tuple[Entry, ...]:
     found = list(chain.rows(entries, f"e.source = ? OR {ACCOUNT} = ?", source, source))
     outcomes = {row["subject"]: row for row in found if row["subject"] is not None}
     return tuple(_entry(row, outcomes.get(row["number"])) for row in found if row["subject"] is None)
+
+
+def overview(entries: Transaction, source: str, now: datetime) -> Overview:
+    """See `Ledger.overview`."""
+    account = account_of(entries, source)
+    mine = history(entries, source)
+    members = members_of(entries, account)
+    newest = {
+        name: registered(entries, name) for name in dict.fromkeys((source, *(members if source == account else ())))
+    }
+    last = chain.newest(entries, "TRUE")
+    return Overview(
+        time=now.isoformat(timespec="seconds"),
+        account=account,
+        members=members,
+        registered={name: Registration.from_json(json.loads(row["content"])) for name, row in newest.items() if row},
+        budget=budget_in_force(entries, account),
+        balance=balance(entries, source, now),
+        shares=shares(entries, source),
+        history=mine,
+        account_history=mine if account == source else history(entries, account),
+        head=GENESIS if last is None else last["hash"],
+        entries=0 if last is None else last["number"],
+    )
 
 
 def _entry(row: Row, outcome: Row | None) -> Entry:

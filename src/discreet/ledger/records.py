@@ -11,6 +11,7 @@ from typing import Any
 from discreet.errors import BudgetError
 from discreet.exact import decimal_text
 from discreet.privacy import PrivacyLoss
+from discreet.schema import Registration
 
 __all__ = [
     "Accounting",
@@ -21,6 +22,7 @@ __all__ = [
     "Failure",
     "Kind",
     "Method",
+    "Overview",
     "Share",
     "State",
     "Window",
@@ -212,3 +214,33 @@ class Entry:
     reason: str = ""
     account: str = ""
     window: str = ""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All that a ledger holds about a source, or about a budget that sources share, at one moment.
+
+    Attributes:
+        time: that moment: ISO 8601, UTC.
+        account: what is charged: the source itself, or a budget that it shares.
+        members: the sources that joined that account; none where it is the source's own.
+        registered: the newest registration of each source asked about that has one, by its name.
+        budget, balance: of the account; None while it has none.
+        shares: what each analyst spent of the account in each window.
+        history: of what was asked about: see `Ledger.history`.
+        account_history: of the account.
+        head: the hash of the ledger's newest entry; keep it where a hand that can write the ledger does not reach.
+        entries: how many entries the ledger has, those of other sources too.
+    """
+
+    time: str
+    account: str
+    members: tuple[str, ...]
+    registered: Mapping[str, Registration]
+    budget: Budget | None
+    balance: Balance | None
+    shares: tuple[Share, ...]
+    history: tuple[Entry, ...]
+    account_history: tuple[Entry, ...]
+    head: str
+    entries: int
