@@ -1,0 +1,1 @@
+"""What the benchmarks share: generated tables, timing in pairs, tables of results."""
