@@ -39,6 +39,7 @@ bench: $(ALL)
 docs: $(ALL)
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_reference.py
+	$(BIN)/python docs/make_query_pictures.py
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs build/docs
 	@echo "the site: build/docs/index.html"
 

@@ -186,7 +186,7 @@ def test_explain_and_estimate_need_no_data(discreet, visits, tmp_path, monkeypat
     assert discreet("explain", str(visits), COUNT, *ASK, "-o", str(target)).code == 0
     assert b"<svg" in target.read_bytes()
     # A query does need it, and says so before it is charged.
-    refused = discreet("query", str(visits), COUNT, *ASK)
+    refused = discreet("query", str(visits), COUNT, *ASK, "--fresh")
     assert refused.code == 1
     assert "gone" in refused.error()
     assert "epsilon 2.5" in discreet("budget", str(visits)).out
@@ -317,3 +317,15 @@ def made_font(folder: Path, signs: str) -> str:
     builder.save(path)
     fontManager.addfont(path)
     return "Two Signs"
+
+
+def test_the_pages_pictures_are_what_the_script_draws():
+    """Another process draws them anew; the bytes are those in the repository."""
+    docs = EXAMPLES.parents[1] / "docs"
+    code = "import sys, make_query_pictures as m; [sys.stdout.buffer.write(b) for b in m.all_pictures().values()]"
+    done = subprocess.run([sys.executable, "-c", code], cwd=docs, capture_output=True, check=True, timeout=120)
+    names = ("demo-explain", "years-explain", "years-estimate", "years-answer")
+    kept = b"".join((docs / "pictures" / f"query-{name}.svg").read_bytes() for name in names)
+    assert done.stdout == kept, "make docs draws them anew"
+    page = (docs / "pictures.md").read_text(encoding="utf-8")
+    assert all(f"pictures/query-{name}.svg" in page for name in names)

@@ -93,7 +93,7 @@ def _panel(sheet: Canvas, panel: Panel, shown: int, x: float, y: float, wide: fl
     axes.spines["left"].set_visible(False)
     for i, mark in enumerate(panel.marks[:shown]):
         if i % 2:
-            axes.axhspan(i - 0.5, i + 0.5, color="#f4f4f4", zorder=0, linewidth=0)
+            axes.axhspan(i - 0.5, i + 0.5, color=Palette.STRIPE, zorder=0, linewidth=0)
         _bar(axes, mark, i, temporal=panel.temporal)
         if mark.value is None:  # nothing, or too large for an axis
             sheet.words(x + 4, y + (i + 0.5) * _ROW + 3.5, fitted(mark.shown, _SIZE - 1, wide - 8), _SIZE - 1)

@@ -38,6 +38,7 @@ class Palette:
     CLOSED = "#4a4a4a"
     MARK = "#d55e00"
     GREYED = "#a6a6a6"
+    STRIPE = "#f4f4f4"
 
 
 @dataclass(frozen=True)
@@ -247,6 +248,33 @@ def line_height(size: float) -> float:
     return 1.4 * size
 
 
+_IN_THE_DARK = {
+    Palette.INK: "#ececec",
+    Palette.QUIET: "#b4b4b4",
+    Palette.FAINT: "#5a5a5a",
+    Palette.PAPER: "#17191c",
+    Palette.NOISE: "#6cb8ea",
+    Palette.NOISE_PALE: "#1d3f57",
+    Palette.BREAD: "#3a3122",
+    Palette.CRUST: "#b98b3e",
+    Palette.CLOSED: "#7d7d7d",
+    Palette.MARK: "#f08a3c",
+    Palette.GREYED: "#8a8a8a",
+    Palette.STRIPE: "#202327",
+}
+"""Whoever prefers dark pages sees these instead, where the viewer knows of such preferences."""
+
+
+def _dark() -> str:
+    rules = "".join(
+        f'[style*="{what}: {light}"]{{{what}:{dark} !important}}'
+        for light, dark in _IN_THE_DARK.items()
+        for what in ("fill", "stroke")
+    )
+    text = f"text:not([style*='fill:']){{fill:{_IN_THE_DARK[Palette.INK]}}}"
+    return f"@media (prefers-color-scheme: dark){{{text}{rules}}}"
+
+
 def _latin(text: str) -> str:
     return text.encode("latin-1", "backslashreplace").decode("latin-1")
 
@@ -259,5 +287,6 @@ def _named(svg: bytes, title: str) -> bytes:
     start = text.index("<svg ")
     end = text.index(">", start)
     said = "".join(sign if sign.isprintable() else " " for sign in title)
+    text = text.replace("</style>", _dark() + "</style>", 1)
     head = f'{text[start:end]} role="img" aria-label={quoteattr(said)}>\n <title>{escape(said)}</title>'
     return (text[:start] + head + text[end + 1 :]).encode()
