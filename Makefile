@@ -5,7 +5,7 @@ BASE := .venv/installed-base
 ALL := .venv/installed
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: install demo test test-slow bench docs clean
+.PHONY: install demo test test-slow bench bench-large bench-peers docs clean
 
 install: $(ALL)
 
@@ -34,7 +34,16 @@ test-slow: $(ALL)
 	$(BIN)/python -m pytest -n 2 -m slow
 
 bench: $(ALL)
-	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for name in speed accuracy noise ledger; do echo "== $$name"; $(BIN)/python bench/$$name.py || exit 1; done
+
+# 10^8 rows, under a limit of 2 GB for the engine: about ten minutes more, and 2 GB of disk.
+bench-large: $(ALL)
+	DISCREET_MEMORY_LIMIT=2GB $(BIN)/python bench/speed.py --rows 100000000 --runs 1
+
+# Other libraries, in an environment of their own, for `make bench`.
+bench-peers:
+	test -x .bench-peers/bin/python || $(PYTHON) -m venv .bench-peers
+	.bench-peers/bin/python -m pip install --quiet --disable-pip-version-check -r bench/peers/requirements.txt
 
 docs: $(ALL)
 	$(BIN)/python docs/make_pictures.py

@@ -141,6 +141,25 @@ def curve(folder: Path, largest: int, runs: int) -> list[dict[str, Any]]:
     return found
 
 
+def peers(file: Path, runs: int) -> list[dict[str, Any]]:
+    """The first two cases by other libraries, in their own environment (`make bench-peers`). Those that are not there,
+    or cannot say it, are named."""
+    python = Path(__file__).parents[1] / ".bench-peers" / "bin" / "python"
+    found = []
+    for library, level in (("opendp", "user"), ("opendp", "row"), ("pydp", "row"), ("diffprivlib", "row")):
+        line: dict[str, Any] = {"library": library, "level": level}
+        if not python.exists():
+            found.append({**line, "cannot": "not installed: make bench-peers"})
+            continue
+        script = Path(__file__).parent / "peers" / "speed.py"
+        command = [str(python), str(script), library, level, str(file), "--runs", str(runs)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        printed = done.stdout.splitlines()
+        found.append({**line, **(json.loads(printed[-1]) if printed else {"cannot": f"exit {done.returncode}"})})
+        print(f"{library}, {level} level: done", file=sys.stderr)
+    return found
+
+
 def noise_of_many(groups: int, runs: int) -> float:
     """Choosing among `groups` groups and adding noise to three totals of each."""
     from discreet.entropy import SystemEntropy
@@ -219,6 +238,16 @@ def markdown(found: Mapping[str, Any]) -> str:
             f"| {line['rows']:,} | {line['case']} | {line['ours']:.2f} | {line['ratio']:.1f} "
             f"| {line['peak'] / 2**20:,.0f} MiB |"
         )
+    raw_seconds = found["cases"][0]["other"]
+    text += ["", "| library | seconds | times raw | ours is faster by | peak memory |", "|---|---|---|---|---|"]
+    for line in found["peers"]:
+        name = f"{line['library']}, {line['level']} level"
+        if "cannot" in line:
+            text.append(f"| {name} | {line['cannot']} | | | |")
+            continue
+        ours = found["cases"][1 if line["level"] == "user" else 0]["ours"]
+        ratios = f"{line['seconds'] / raw_seconds:.0f} | **{line['seconds'] / ours:.0f}**"
+        text.append(f"| {name} | {line['seconds']:.2f} | {ratios} | {line['peak'] / 2**20:,.0f} MiB |")
     cold_ = found["cold"]
     text += [
         "",
@@ -261,6 +290,7 @@ def main() -> None:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     found = measured(arguments.folder, min(arguments.rows, ROWS), arguments.runs)
     found["curve"] = curve(arguments.folder, arguments.rows, arguments.runs)
+    found["peers"] = peers(arguments.folder / f"users-{found['rows']}.parquet", min(arguments.runs, 3))
     found["noise"] = noise_of_many(1_000_000, arguments.runs)
     found["cold"] = cold(arguments.folder, arguments.runs)
     print(markdown(found))

@@ -174,10 +174,12 @@ class Dataset:
             BudgetError, EngineError: as `query`.
         """
         from discreet.engines.duckdb import DuckDBEngine
+        from discreet.engines.duckdb_connection import memory_limit_in_force
         from discreet.release import Charge, release
 
         if not isinstance(fresh, bool):
             raise UsageError("fresh", "must be True or False", fresh)
+        memory_limit_in_force()  # a slip of the pen in it is told before the debit
         charge = Charge(self._version, analyst)
         if self._dataset_policy is not None:
             budget = self._dataset_policy.budget

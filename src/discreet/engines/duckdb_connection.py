@@ -5,16 +5,34 @@ DuckDB is imported when the first connection is made, so that ``discreet --help`
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from discreet.errors import UsageError
+
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["connect"]
+__all__ = ["connect", "memory_limit_in_force"]
+
+_SIZE = re.compile(r"[1-9][0-9]{0,6}(\.[0-9]+)? ?([KMGT]i?B)", re.IGNORECASE)
+
+
+def memory_limit_in_force() -> str | None:
+    """How much memory the engine may take, as DISCREET_MEMORY_LIMIT says ("2GB"); what does not fit is spilled to disk.
+
+    Raises:
+        UsageError: it says something else than a size.
+    """
+    named = os.environ.get("DISCREET_MEMORY_LIMIT")
+    if named and not _SIZE.fullmatch(named):
+        raise UsageError("DISCREET_MEMORY_LIMIT", "must be a size such as 2GB or 512MB", named)
+    return named or None
 
 
 @contextmanager
@@ -29,7 +47,7 @@ def connect(*, threads: int | None = None, memory_limit: str | None = None) -> I
 
     Args:
         threads: at most so many threads; None leaves it to DuckDB (all cores).
-        memory_limit: such as ``"1GB"``; None leaves it to DuckDB (80 % of the machine's memory).
+        memory_limit: such as ``"1GB"``; None for `memory_limit_in_force`, else DuckDB's own (80 % of the machine's).
 
     Raises:
         OSError: if no temporary folder can be made.
@@ -53,8 +71,8 @@ def connect(*, threads: int | None = None, memory_limit: str | None = None) -> I
         }
         if threads is not None:
             config["threads"] = threads
-        if memory_limit is not None:
-            config["memory_limit"] = memory_limit
+        if (limit := memory_limit or memory_limit_in_force()) is not None:
+            config["memory_limit"] = limit
         connection = duckdb.connect(":memory:", config=config)
         try:
             connection.execute("SET enable_progress_bar = false")
