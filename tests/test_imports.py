@@ -53,15 +53,16 @@ measurements  clauses  grouping  joining
 aggregates
 planning
 statement_parts  row_operands
-row_rendering_text  row_rendering_time
+quirks
 row_rendering
 rendering
 relational  relational_joins
 relational_selection
-engines  engines.duckdb_connection  engines.engine
+engines  engines.duckdb_connection  engines.postgres_connection  engines.engine
 sources
 key_files  public_tables
-engines.duckdb
+engines.duckdb  engines.postgres
+engines.choosing
 ledger
 policy
 intervals
@@ -86,7 +87,7 @@ cli
 """Every module, or room (`ROOMS`, with all their modules), below all that it may import.
 Modules on one line do not import each other. A new module gets its place here, as high as it can stand."""
 
-ROOMS = ("accounting", "audit", "cli", "ledger", "pictures", "policy", "sources")
+ROOMS = ("accounting", "audit", "cli", "ledger", "pictures", "policy", "quirks", "sources")
 
 # Within methods only: what is shown shows itself.
 UPWARDS = {
@@ -101,7 +102,7 @@ UPWARDS = {
 
 SYSTEM_RANDOMNESS = {"random", "secrets", "uuid", "cryptography"}
 
-LAZY = {"cryptography", "duckdb", "matplotlib", "pandas", "polars", "pyarrow", "rich", "scipy"}
+LAZY = {"cryptography", "duckdb", "matplotlib", "pandas", "polars", "psycopg", "pyarrow", "rich", "scipy"}
 """Imported inside the functions that need them, never when a module is loaded."""
 
 IN_THE_HOUSE = {
@@ -111,6 +112,7 @@ IN_THE_HOUSE = {
     "numpy",
     "pandas",
     "polars",
+    "psycopg",
     "pyarrow",
     "rich",
     "sqlglot",

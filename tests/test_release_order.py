@@ -91,6 +91,7 @@ class Watch:
         self.data = data
         self.real = Ledger(data.ledger_path)
         self.engine = DuckDBEngine(data.registration)
+        self.quirks = self.engine.quirks
         self.entropy = SystemEntropy()
         self.fail: BaseException | None = None
 
@@ -103,6 +104,9 @@ class Watch:
         entry = self.real.debit(*arguments, **options)
         self.events.append("debited")
         return entry
+
+    def check_there(self):
+        self.engine.check_there()
 
     def run(self, statement):
         self.events.append("engine")

@@ -59,7 +59,7 @@ class Dataset:
         row_level: bool,
         max_contributions: object,
         max_groups_contributed: object,
-        frame: object = None,
+        access: object = None,
         notice: str = "",
         declared: DatasetPolicy | None = None,
         policy: Policy | None = None,
@@ -67,7 +67,7 @@ class Dataset:
     ) -> None:
         self.registration = registration
         self.name, self.notice, self.policy = name, notice, policy
-        self._ledger, self._version, self._frame = ledger, version, frame
+        self._ledger, self._version, self._access = ledger, version, access
         self._unit, self._row_level = unit, row_level
         self._dataset_policy, self._owner = declared, owner or Declared()
         self._limits = {
@@ -76,7 +76,7 @@ class Dataset:
         }
 
     def __reduce__(self) -> NoReturn:
-        """A data set is neither pickled nor copied: its ledger is open, and its frame is private.
+        """A data set is neither pickled nor copied: its ledger is open, and its frame or address private.
 
         Raises:
             UsageError: always.
@@ -173,7 +173,7 @@ class Dataset:
             SourceError: the source is gone; nothing was charged.
             BudgetError, EngineError: as `query`.
         """
-        from discreet.engines.duckdb import DuckDBEngine
+        from discreet.engines.choosing import engine_for
         from discreet.engines.duckdb_connection import memory_limit_in_force
         from discreet.release import Charge, release
 
@@ -184,7 +184,7 @@ class Dataset:
         if self._dataset_policy is not None:
             budget = self._dataset_policy.budget
             charge = Charge(self._version, analyst, budget.caps(analyst), budget.unit)
-        engine = DuckDBEngine(plan.registration, self._frame)
+        engine = engine_for(plan.registration, self._access)
         return release(plan, self._ledger, engine, confidence, charge, fresh=fresh)
 
     def estimate(
@@ -309,6 +309,7 @@ class Dataset:
     ) -> Plan:
         """The plan of a query, from the stored schema alone."""
         from discreet.public_tables import check_keys
+        from discreet.relational_selection import check_sayable
 
         query = parse(sql)
         self._check_relation(query)
@@ -344,6 +345,7 @@ class Dataset:
             Caps(self._dataset_policy.budget.max_epsilon_per_query).check_query(request.epsilon)
         names = [*names_in_query(query), *self._owner.columns]
         plan = make_plan(query, self._extended(names, query.relation), request)
+        check_sayable(plan)
         if plan.joins:
             check_keys(plan.joins)
         return plan
@@ -354,7 +356,7 @@ class Dataset:
 
         wanted = {join.table.casefold() for join in query.joins}
         return {
-            name: open_public(name, source, self.registration, self._frame)
+            name: open_public(name, source, self.registration, self._access)
             for name, source in _mapping("public", public).items()
             if name.casefold() in wanted
         }

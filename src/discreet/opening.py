@@ -37,7 +37,7 @@ def open_source(
     expect: Sequence[str] = (),
     **reading: Unpack[Reading],
 ) -> Dataset:
-    """Open a private source: a file, or a pandas, Polars or Arrow table.
+    """Open a private source: a file, a table of a database, or a pandas, Polars or Arrow table.
 
     The first opening registers it: it reads the whole source once, and stores names and types in the ledger as
     the owner's disclosure. Later ones use what is stored.
@@ -46,7 +46,8 @@ def open_source(
         policy: the owner's policy, a file. `source` is then the name of one of its data sets (None for its only one),
             and everything is taken from there; limits may be narrowed here, or said again.
         source: a path to a CSV, TSV, JSON or Parquet file or an access log, a folder or a pattern of such files
-            (text also as .gz or .zst), ``FILE::TABLE`` for DuckDB and SQLite, or a data frame.
+            (text also as .gz or .zst), ``FILE::TABLE`` for DuckDB and SQLite, ``postgresql://user@host/database`` with
+            `table`, or a data frame.
         privacy_unit: who is protected: a column, or several expressions with commas ("actor, DATE(time)") or as
             a list.
         row_level: instead, each row is its own unit.
@@ -108,7 +109,7 @@ def open_source(
     governed = book.governed(identity)
     if governed is not None:
         rule = f"is asked through its owner's policy only, where it is called {governed}"
-        raise UsageError("source", rule, str(source), "discreet query --policy FILE (Python: policy=FILE)")
+        raise UsageError("source", rule, identity, "discreet query --policy FILE (Python: policy=FILE)")
     names = (*(unit or ()), *expect)
     if is_path:
         notice = _register_file(book, location, known_as, types or {}, names, reading)
@@ -124,7 +125,7 @@ def open_source(
         row_level=row_level,
         max_contributions=max_contributions,
         max_groups_contributed=max_groups_contributed,
-        frame=None if is_path else source,
+        access=location.address or None if is_path else source,
         notice=notice,
     )
     if privacy_unit is not None or row_level:
@@ -175,7 +176,8 @@ def _register_frame(book: Ledger, frame: object, name: str, types: Mapping[str, 
 
 
 def _registered(name: str, registration: Registration) -> str:
-    return f"registered {name}: {len(registration.schema.columns)} columns, read whole, types stored"
+    read = "types from the catalogue" if registration.format == "postgres" else "read whole, types"
+    return f"registered {name}: {len(registration.schema.columns)} columns, {read} stored"
 
 
 # --- by a policy -------------------------------------------------------------------------------------------
@@ -210,6 +212,7 @@ def _open_declared(
             row_level=declared.row_level,
             max_contributions=narrowed["max_contributions"],
             max_groups_contributed=narrowed["max_groups_contributed"],
+            access=location.address or None,
             notice=notice,
             declared=declared,
             policy=policy,

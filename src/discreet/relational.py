@@ -25,6 +25,8 @@ from discreet.bins import Bins
 from discreet.expressions import Expression, fields_in
 from discreet.plan import KeyList, Measurement, Plan, PlannedJoin
 from discreet.query import Scalar
+from discreet.quirks import DUCKDB, Quirks
+from discreet.quirks.keyed_hash import keyed_hash
 from discreet.rendering import (
     BIGINT,
     HUGEINT,
@@ -41,7 +43,6 @@ from discreet.rendering import (
 )
 from discreet.schema import INTEGER, Type
 from discreet.sensitivity import row_weight
-from discreet.statement_parts import keyed_hash
 
 __all__ = ["Compiler", "Dense", "KeyTable", "Result", "Statement", "compile_plan", "key_tables", "needed_columns"]
 
@@ -106,15 +107,16 @@ class Statement:
     dense: Dense | None = None
 
 
-def compile_plan(plan: Plan, hash_key: int = 0) -> Statement:
+def compile_plan(plan: Plan, hash_key: int = 0, quirks: Quirks = DUCKDB) -> Statement:
     """The statements of a plan.
 
     Args:
         plan: with public groups.
         hash_key: drawn afresh for each query. It decides which values of a unit COUNT(DISTINCT x) counts, where there
             are more than C. (Whatever it is, the sensitivity holds.)
+        quirks: of the engine that will run them.
     """
-    compiler = Compiler(plan)
+    compiler = Compiler(plan, quirks)
     apart = ("unit_count", "distinct_count", "bins")
     by_row = tuple(i for i, m in enumerate(plan.measurements) if m.statistic not in apart)
     trees = _trees(plan.measurements)
@@ -184,10 +186,12 @@ def needed_columns(plan: Plan) -> tuple[int, ...]:
 class Compiler:
     """The parts that the statements of a plan have in common."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, quirks: Quirks = DUCKDB) -> None:
+        self.plan, self.quirks = plan, quirks
         self.units = [f"u{i}" for i in range(len(plan.unit.expressions))]
         self.group_columns = [f"e{i}" for i in range(len(plan.keys))]
+        self.unit_types = [expression.type for expression in plan.unit.expressions]
+        self.group_types = [key.expression.type for key in plan.keys]
         self.all_units = False  # whether rows get their weight from `units` rather than from `heavy`
 
     @property
@@ -204,23 +208,23 @@ class Compiler:
         shared = shared_values(plan.measurements, values)
         columns: list[exp.Expr] = []
         for name, expression in zip(self.units, plan.unit.expressions, strict=True):
-            columns.append(exp.alias_(render(expression), name))
+            columns.append(exp.alias_(render(expression, self.quirks), name))
         for name, key in zip(self.group_columns, plan.keys, strict=True):
-            columns.append(exp.alias_(render(key.expression), name))
+            columns.append(exp.alias_(render(key.expression, self.quirks), name))
         for place in values:
             argument = plan.measurements[place].expression
             if argument is not None and place not in shared:
                 gridded = plan.measurements[place].grid is not None or plan.measurements[place].bins is not None
-                columns.append(exp.alias_((render_number if gridded else render)(argument), f"x{place}"))
+                columns.append(exp.alias_((render_number if gridded else render)(argument, self.quirks), f"x{place}"))
         base = exp.select(*(columns or [exp.alias_(number(1), "one")])).from_("source")
         if plan.where is not None:
-            base = base.where(render(plan.where))
+            base = base.where(render(plan.where, self.quirks))
         rows = exp.select("*").from_(base.subquery("r"))
         for name in self.units:
             rows = rows.where(present(column(name)))
         if matched:
             for i, keys in enumerate(plan.key_lists):
-                rows = rows.where(_listed(i, keys))
+                rows = rows.where(self._listed(i, keys))
         return rows
 
     def heavy_units(self) -> exp.Select:
@@ -233,7 +237,7 @@ class Compiler:
         more than C, floor(S C / N)."""
         limit, weight = self.plan.max_contributions, row_weight(row_level=False)
         count = exp.Count(this=exp.Star())
-        cut = exp.IntDiv(this=number(weight * limit), expression=count)
+        cut = self._quotient(weight * limit, count)
         chosen = case([(exp.GT(this=count.copy(), expression=number(limit)), cut)], number(weight))
         units = exp.select(*self.units, exp.alias_(exp.Cast(this=chosen, to=BIGINT), "w"))
         return units.from_(self.kept(matched=True).subquery("kept")).group_by(*self.units)
@@ -249,7 +253,7 @@ class Compiler:
 
     def _heavy(self, rows: exp.Select, limit: int, weight: int) -> exp.Select:
         count = exp.Count(this=exp.Star())
-        cut = exp.Cast(this=exp.IntDiv(this=number(weight * limit), expression=count), to=BIGINT)
+        cut = exp.Cast(this=self._quotient(weight * limit, count), to=BIGINT)
         grouped = exp.select(*self.units, exp.alias_(cut, "w")).from_(rows.subquery("kept"))
         return grouped.group_by(*self.units).having(exp.GT(this=count.copy(), expression=number(limit)))
 
@@ -275,7 +279,7 @@ class Compiler:
             weight = column("w", "rows")
             weighted = self._weighted(rows, "heavy", standard)
         shared = shared_values(self.plan.measurements, places)
-        totals = [exp.alias_(_total(m, i, weight, shared), f"m{i}") for i, m in measurements.items()]
+        totals = [exp.alias_(_total(m, i, weight, shared, self.quirks), f"m{i}") for i, m in measurements.items()]
         grouped = exp.select(*self.group_columns, *totals).from_(weighted.subquery("rows"))
         return self._indexed(grouped, [f"m{i}" for i in places])
 
@@ -284,7 +288,8 @@ class Compiler:
         measurement = self.plan.measurements[place]
         if measurement.expression is None:
             raise AssertionError
-        leaf = leaf_of(on_grid(column(f"x{place}"), measurement.expression.type, bins.grid), bins)
+        value = on_grid(column(f"x{place}"), measurement.expression.type, bins.grid, self.quirks)
+        leaf = leaf_of(value, bins, self.quirks)
         kept = self.kept(matched=False, values=(place,))
         rows = exp.select("*", exp.alias_(leaf, "leaf")).from_(kept.subquery("kept"))
         weight: exp.Expr = number(1)
@@ -327,7 +332,11 @@ class Compiler:
         own = exp.select(*(exp.alias_(column(name, "t"), name) for name in names))
         own = own.from_(exp.to_table(f"triples{place}").as_("t"))
         few = own.join(f"crowded{place}", on=on, join_type="anti")
-        hashed = exp.alias_(keyed_hash([column(name, "t") for name in names], hash_key), "h")
+        argument = self.plan.measurements[place].expression
+        if argument is None:
+            raise AssertionError
+        types = [*self.unit_types, *self.group_types, argument.type]
+        hashed = exp.alias_(keyed_hash([column(name, "t") for name in names], types, hash_key, self.quirks), "h")
         many = own.select(hashed).join(f"crowded{place}", on=on.copy())
         order = exp.Order(expressions=[exp.Ordered(this=column(n), nulls_first=True) for n in ("h", *groups, x)])
         rank = exp.Window(this=exp.RowNumber(), partition_by=[column(u) for u in self.units], order=order)
@@ -359,7 +368,7 @@ class Compiler:
 
     def _clamped(self, measurements: Mapping[int, Measurement]) -> list[exp.Expr]:
         return [
-            exp.alias_(on_grid(column(f"x{i}"), m.expression.type, m.grid), f"q{i}")
+            exp.alias_(on_grid(column(f"x{i}"), m.expression.type, m.grid, self.quirks), f"q{i}")
             for i, m in measurements.items()
             if m.grid is not None and m.expression is not None
         ]
@@ -374,8 +383,36 @@ class Compiler:
         for i, keys in enumerate(lists):
             stride = prod(len(later.rows) for later in lists[i + 1 :]) * max(1, leaves)
             index = exp.Add(this=index, expression=exp.Mul(this=column("i", f"keys{i}"), expression=number(stride)))
-            selected = selected.join(f"keys{i}", on=_same_key("totals", i, keys))
+            selected = selected.join(f"keys{i}", on=self._same_key("totals", i, keys))
         return selected.select(exp.alias_(index, "g"))
+
+    def _quotient(self, whole: int, count: exp.Expr) -> exp.Expr:
+        return self.quirks.quotient(number(whole), count, whole >= 2**62)
+
+    def _same_key(self, table: str | None, list_place: int, keys: KeyList) -> exp.Expr:
+        """Whether a row's key is this listed key; the missing key is equal to itself only if it is listed."""
+        same: list[exp.Expr] = []
+        for place, grouping in enumerate(keys.columns):
+            value, listed = column(f"e{grouping}", table), column(f"k{place}", f"keys{list_place}")
+            if keys.may_be_missing(place):
+                same.append(self.quirks.same(value, listed, self.group_types[grouping]))
+            else:
+                same.append(exp.EQ(this=value, expression=listed))
+        return exp.and_(*same)
+
+    def _listed(self, place: int, keys: KeyList) -> exp.Expr:
+        """Whether a row's key is listed: a semi-join with the keys."""
+        listed = exp.select("k0").from_(f"keys{place}")
+        if len(keys.columns) > 1:
+            return exp.Exists(this=exp.select(number(1)).from_(f"keys{place}").where(self._same_key(None, place, keys)))
+        value = column(f"e{keys.columns[0]}")
+        if (ends := _range(keys)) is not None:
+            return exp.Between(this=value, low=number(ends[0]), high=number(ends[1]))
+        # Of one column: an IN over the keys that are not NULL.
+        if not keys.may_be_missing(0):
+            return exp.In(this=value, query=listed.subquery())
+        among = exp.In(this=value, query=listed.where(present(column("k0"))).subquery())
+        return exp.or_(among, exp.Is(this=value.copy(), expression=exp.Null()))
 
 
 def shared_values(measurements: Sequence[Measurement], places: Collection[int]) -> dict[int, int]:
@@ -389,7 +426,9 @@ def shared_values(measurements: Sequence[Measurement], places: Collection[int]) 
     return {place: gridded[measurements[place].expression] for place in counts}
 
 
-def _total(measurement: Measurement, place: int, weight: exp.Expr | None, shared: Mapping[int, int]) -> exp.Expr:
+def _total(
+    measurement: Measurement, place: int, weight: exp.Expr | None, shared: Mapping[int, int], quirks: Quirks
+) -> exp.Expr:
     """The exact integer total of one measurement in one group; NULL or 0 over no rows. A weight of None is 1."""
     grid = measurement.grid
     if grid is None:
@@ -402,7 +441,7 @@ def _total(measurement: Measurement, place: int, weight: exp.Expr | None, shared
     value: exp.Expr = column(f"q{place}", "rows")
     size = measurement.weight * (grid.largest_square if measurement.statistic == "centred_square" else grid.largest)
     if measurement.statistic == "centred_square":
-        value = centred_square(value, grid)
+        value = centred_square(value, grid, quirks)
     elif measurement.statistic == "centred_sum" and size < 2**62:
         # The sum of w (2q - c) is 2 (sum of w q) - c (sum of w), over rows where q is present; in integers, exactly.
         # |sum of w q| <= S B 2^36 < 2^125 (`choose_grid`), so its double fits too.
@@ -426,31 +465,6 @@ def _present(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
     if weight is None:
         return exp.Count(this=value)
     return exp.Sum(this=case([(present(value), weight)], number(0)))
-
-
-def _same_key(table: str | None, list_place: int, keys: KeyList) -> exp.Expr:
-    """Whether a row's key is this listed key; the missing key is equal to itself only if it is listed."""
-    same: list[exp.Expr] = []
-    for place, grouping in enumerate(keys.columns):
-        value, listed = column(f"e{grouping}", table), column(f"k{place}", f"keys{list_place}")
-        equal = exp.NullSafeEQ if keys.may_be_missing(place) else exp.EQ
-        same.append(equal(this=value, expression=listed))
-    return exp.and_(*same)
-
-
-def _listed(place: int, keys: KeyList) -> exp.Expr:
-    """Whether a row's key is listed: a semi-join with the keys."""
-    listed = exp.select("k0").from_(f"keys{place}")
-    if len(keys.columns) > 1:
-        return exp.Exists(this=exp.select(number(1)).from_(f"keys{place}").where(_same_key(None, place, keys)))
-    value = column(f"e{keys.columns[0]}")
-    if (ends := _range(keys)) is not None:
-        return exp.Between(this=value, low=number(ends[0]), high=number(ends[1]))
-    # Of one column: an IN over the keys that are not NULL.
-    if not keys.may_be_missing(0):
-        return exp.In(this=value, query=listed.subquery())
-    among = exp.In(this=value, query=listed.where(present(column("k0"))).subquery())
-    return exp.or_(among, exp.Is(this=value.copy(), expression=exp.Null()))
 
 
 def _range(keys: KeyList) -> tuple[int, int] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from discreet.plan import PlannedJoin
-from discreet.rendering import render
+from discreet.quirks import DUCKDB, Quirks
+from discreet.row_rendering import render
 
 __all__ = ["join_name", "joined_source", "repeated_keys"]
 
@@ -15,25 +16,25 @@ def join_name(place: int) -> str:
     return f"public{place}"
 
 
-def joined_source(source: str, joins: Sequence[PlannedJoin], columns: Collection[int]) -> str:
+def joined_source(source: str, joins: Sequence[PlannedJoin], columns: Collection[int], quirks: Quirks = DUCKDB) -> str:
     """The SELECT that gives ``c0, c1, ...`` of the joined schema.
 
     Args:
         source: the SELECT of the private table's columns.
         joins: in order; the public table of the i-th lies in ``join_name(i)``.
         columns: the places that are needed.
+        quirks: of the engine.
     """
     rows = source
     for i, join in enumerate(joins):
-        keys = ", ".join(f"{render(ours).sql(dialect='duckdb')} AS j{n}" for n, (ours, _) in enumerate(join.on))
+        keys = ", ".join(f"{quirks.sql(render(ours, quirks))} AS j{n}" for n, (ours, _) in enumerate(join.on))
         last = join.first + len(join.table.registration.schema.columns)
-        needed = [place for place in sorted(columns) if join.first <= place < last]
-        theirs = "".join(f", p.c{place - join.first} AS c{place}" for place in needed)
+        needed = [place for place in sorted(columns) if place < last]
+        chosen = [f"r.c{p}" if p < join.first else f"p.c{p - join.first} AS c{p}" for p in needed]
         on = " AND ".join(f"r.j{n} = p.c{place - join.first}" for n, (_, place) in enumerate(join.on))
-        dropped = ", ".join(f"j{n}" for n in range(len(join.on)))
         kind = "LEFT" if join.left else "INNER"
         rows = (
-            f"SELECT r.* EXCLUDE ({dropped}){theirs} FROM (SELECT *, {keys} FROM ({rows})) AS r "
+            f"SELECT {', '.join(chosen) or '1 AS one'} FROM (SELECT *, {keys} FROM ({rows}) AS q) AS r "
             f"{kind} JOIN {join_name(i)} AS p ON {on}"
         )
     return rows

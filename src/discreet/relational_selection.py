@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from discreet.plan import Plan
-from discreet.relational import Compiler, KeyTable, key_tables
+from discreet.quirks import DUCKDB, Quirks, quirks_of
+from discreet.relational import Compiler, KeyTable, compile_plan, key_tables, needed_columns
+from discreet.relational_joins import joined_source
 from discreet.schema import Type
-from discreet.statement_parts import call, column, number, text
+from discreet.statement_parts import column, number
 
-__all__ = ["SelectionStatement", "compile_selection"]
+__all__ = ["SelectionStatement", "check_sayable", "compile_selection"]
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,16 @@ class SelectionStatement:
     types: tuple[Type, ...]
 
 
-def compile_selection(plan: Plan, limit: int, hash_key: int) -> SelectionStatement:
+def compile_selection(plan: Plan, limit: int, hash_key: int, quirks: Quirks = DUCKDB) -> SelectionStatement:
     """The statements.
 
     Args:
         plan: with the groups still to be chosen.
         limit: l.
         hash_key: drawn afresh for each query. It decides in which l of its groups a unit is counted.
+        quirks: of the engine that will run them.
     """
-    compiler = Compiler(plan)
+    compiler = Compiler(plan, quirks)
     types = tuple(key.expression.type for key in plan.keys)
     units, groups = compiler.units, compiler.group_columns
     kept = exp.select("*").from_(compiler.kept(matched=True).subquery("kept"))
@@ -60,7 +63,7 @@ def compile_selection(plan: Plan, limit: int, hash_key: int) -> SelectionStateme
         steps.append(("unit_groups", exp.select(*names).from_(kept.subquery("kept")).group_by(*names)))
         crowded = exp.select(*units).from_("unit_groups").group_by(*units)
         steps.append(("crowded", crowded.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(limit)))))
-        steps.append(("counted", _counted(units, groups, limit, hash_key)))
+        steps.append(("counted", _counted(compiler, limit, hash_key)))
         same = exp.and_(*(exp.EQ(this=column(u, "p"), expression=column(u, "crowded")) for u in units))
         among = exp.Exists(this=exp.select(number(1)).from_("crowded").where(same))
         others = exp.select(*groups).from_(exp.to_table("unit_groups").as_("p")).where(exp.not_(among))
@@ -72,25 +75,34 @@ def compile_selection(plan: Plan, limit: int, hash_key: int) -> SelectionStateme
     return SelectionStatement(key_tables(plan), tuple(steps), types)
 
 
-def _counted(units: list[str], groups: list[str], limit: int, hash_key: int) -> exp.Select:
+def check_sayable(plan: Plan) -> None:
+    """Refuse what the source's engine cannot say for every row, before anything is charged (R62).
+
+    Raises:
+        RefusedError: naming it.
+    """
+    quirks = quirks_of(plan.registration.format)
+    if quirks is DUCKDB:
+        return
+    if plan.selection is not None:
+        compile_selection(plan, plan.selection.limit, 0, quirks)
+        plan = plan.with_groups(())
+    compile_plan(plan, 0, quirks)
+    joined_source("", plan.joins, needed_columns(plan), quirks)
+
+
+def _counted(compiler: Compiler, limit: int, hash_key: int) -> exp.Select:
     """The groups in which crowded units are counted. Which those are depends on the unit's own pairs alone."""
+    units, groups = compiler.units, compiler.group_columns
     on = exp.and_(*(exp.EQ(this=column(u, "p"), expression=column(u, "crowded")) for u in units))
     named = [exp.alias_(column(name, "p"), name) for name in (*units, *groups)]
-    hashed = exp.alias_(_hash([column(name, "p") for name in (*units, *groups)], hash_key), "h")
+    values: list[exp.Expr] = [column(name, "p") for name in (*units, *groups)]
+    # Only that each of a unit's groups is as likely to be counted as the others rests on the hash, not privacy.
+    hash_ = compiler.quirks.pair_hash(values, [*compiler.unit_types, *compiler.group_types], hash_key)
+    hashed = exp.alias_(hash_, "h")
     pairs = exp.select(*named, hashed).from_(exp.to_table("unit_groups").as_("p")).join("crowded", on=on)
     order = [exp.Ordered(this=column(name), nulls_first=True) for name in ("h", *groups)]
     rank = exp.Window(this=exp.RowNumber(), partition_by=[column(u) for u in units], order=exp.Order(expressions=order))
     ranked = exp.select(*groups, exp.alias_(rank, "r")).from_(pairs.subquery("pairs"))
     first = exp.LTE(this=column("r"), expression=number(limit))
     return exp.select(*groups).from_(ranked.subquery("ranked")).where(first)
-
-
-def _hash(values: list[exp.Column], hash_key: int) -> exp.Expr:
-    """A hash of a pair under the key, as a 64-bit number.
-
-    Only that each of a unit's groups is as likely to be counted as the others rests on it, not privacy: the engine's
-    own hash will do (md5 takes ten times as long), and it need not be the same on another engine. It is applied twice,
-    since it combines the hashes of several values by XOR: in the order of that, a group whose hash is like no other's
-    would come first more often than others, in every query.
-    """
-    return call("hash", call("hash", text(f"{hash_key:032x}"), *values))

@@ -24,7 +24,6 @@ from discreet.postprocessing import answer_columns
 from discreet.relational import Statement, compile_plan, needed_columns
 from discreet.relational_selection import compile_selection
 from discreet.selection import Selection, passes
-from discreet.sources import check_there
 from discreet.stored import is_readable, kept, replayed
 
 __all__ = ["Charge", "release"]
@@ -86,8 +85,8 @@ def release(
         return replayed(stored, plan, confidence, balance.left if balance else None)
     source = entropy or SystemEntropy()
     # What can be compiled is compiled before anything is charged. (With chosen groups there are no keys yet.)
-    statement = _statement(plan, source) if plan.selection is None else None
-    check_there(plan.registration)
+    statement = _statement(plan, source, engine) if plan.selection is None else None
+    engine.check_there()
     # In hand: the plan and its statement, made from public facts, and a source that is in its place. Nothing private.
     entry = ledger.debit(
         plan.registration.source,
@@ -132,7 +131,7 @@ def _choose_then_total(
     See `selection` for what the first costs, and why.
     """
     with engine.session(needed_columns(plan), plan.joins) as session:
-        statement = compile_selection(plan, selection.limit, entropy.bits(128))
+        statement = compile_selection(plan, selection.limit, entropy.bits(128), engine.quirks)
         units = session.candidates(statement)
         # In hand: exact numbers of units, PRIVATE, of groups whose existence is private too.
         passed = choose_groups(units, selection, entropy)
@@ -143,14 +142,14 @@ def _choose_then_total(
         public = plan.with_groups(sorted(keys, key=lambda row: [(value is not None, value) for value in row]))
         if public.groups == 0:
             return public, tuple(Int128Array.zeros(0) for _ in plan.measurements)
-        return public, session.totals(_statement(public, entropy))
+        return public, session.totals(_statement(public, entropy, engine))
 
 
-def _statement(plan: Plan, entropy: Entropy) -> Statement:
+def _statement(plan: Plan, entropy: Entropy, engine: Engine) -> Statement:
     """The plan's statement. Which values of a unit COUNT(DISTINCT x) counts, where they are too many, is chosen by a
     key that is drawn for this query and kept nowhere."""
     chooses = any(m.statistic == "distinct_count" for m in plan.measurements)
-    return compile_plan(plan, entropy.bits(128) if chooses else 0)
+    return compile_plan(plan, entropy.bits(128) if chooses else 0, engine.quirks)
 
 
 def choose_groups(units: Int128Array, selection: Selection, entropy: Entropy) -> NDArray[np.bool_]:

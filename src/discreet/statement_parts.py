@@ -1,13 +1,13 @@
-"""Small parts of statements, as sqlglot expressions in DuckDB's words."""
+"""Small parts of statements, as sqlglot expressions that mean the same on every engine."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
 from sqlglot import exp
 
-from discreet.schema import TEXT, Type
+from discreet.grid import Grid
+from discreet.schema import Type
 
 __all__ = [
     "BIGINT",
@@ -16,14 +16,15 @@ __all__ = [
     "call",
     "case",
     "cast",
+    "clamp",
     "column",
     "decimal",
     "engine_type",
-    "keyed_hash",
     "number",
     "present",
     "text",
     "try_cast",
+    "whole_ends",
 ]
 
 
@@ -89,16 +90,18 @@ def present(x: exp.Expr) -> exp.Expr:
     return exp.Not(this=exp.Is(this=x, expression=exp.Null()))
 
 
-def keyed_hash(values: Sequence[exp.Expr], hash_key: int) -> exp.Expr:
-    """md5 of a key and an encoding of the values as text, each with its length before it.
+def clamp(x: exp.Expr, low: exp.Expr | None, high: exp.Expr | None) -> exp.Expr:
+    """x between low and high. NULL stays NULL: no comparison with it is true (`least` and `greatest` would turn it
+    into a bound)."""
+    branches: list[tuple[exp.Expr, exp.Expr]] = []
+    if low is not None:
+        branches.append((exp.LTE(this=x.copy(), expression=low), low.copy()))
+    if high is not None:
+        branches.append((exp.GTE(this=x.copy(), expression=high), high.copy()))
+    return case(branches, x.copy()) if branches else x
 
-    For choosing among a unit's own things: the choice depends on these and on the key alone.
-    """
-    encoded: exp.Expr = exp.Literal.string(f"{hash_key:032x}")
-    for value in values:
-        as_text = cast(value, engine_type(TEXT))
-        length = cast(exp.Length(this=as_text.copy()), engine_type(TEXT))
-        marked = exp.DPipe(this=exp.DPipe(this=length, expression=exp.Literal.string(":")), expression=as_text)
-        missing = exp.Is(this=value.copy(), expression=exp.Null())
-        encoded = exp.DPipe(this=encoded, expression=case([(missing, exp.Literal.string("-"))], exp.paren(marked)))
-    return exp.MD5(this=encoded)
+
+def whole_ends(grid: Grid) -> tuple[int, int]:
+    """The whole numbers between which a whole number is clamped: at the bounds, or just outside."""
+    lower, upper = grid.bounds.lower, grid.bounds.upper
+    return lower.numerator // lower.denominator, -(-upper.numerator // upper.denominator)

@@ -190,6 +190,7 @@ def planned(question: Question, *, own: bool = False) -> Iterator[tuple[Dataset,
     from discreet.exact import parse_delta, parse_epsilon
     from discreet.opening import open_source
     from discreet.query import names_in_query
+    from discreet.sources import is_postgres
     from discreet.sql import parse
 
     query, types = parse(question.sql), read_types(question.types)
@@ -202,6 +203,9 @@ def planned(question: Question, *, own: bool = False) -> Iterator[tuple[Dataset,
     if question.analyst is not None and not question.analyst.strip():
         raise UsageError("--analyst", "must be a name", question.analyst)
     asked_budget(question)
+    reading = dict(question.reading)
+    if is_postgres(question.source) and "::" not in question.source and query.relation != "data":
+        reading.setdefault("table", query.relation)
     found = None if own else governed(question.policy, question.source, query.relation)
     dataset = open_source(
         question.source if found is None else found.dataset.name,
@@ -213,7 +217,7 @@ def planned(question: Question, *, own: bool = False) -> Iterator[tuple[Dataset,
         ledger=question.ledger,
         types=types,
         expect=names_in_query(query),
-        **question.reading,
+        **reading,
     )
     with contextlib.closing(dataset):
         if dataset.notice and not own:

@@ -23,7 +23,7 @@ _TEXTS = {
     ),
     "log_format": ("NAME", "Of a log: combined, common (access logs), syslog, rfc5424 or auditd."),
     "records": ("PATH", "The path of the list of records inside JSON documents: Records, data.items."),
-    "table": ("TABLE", "The table of a DuckDB or SQLite file; or write FILE::TABLE."),
+    "table": ("TABLE", "The table of a database; or write FILE::TABLE. Default for PostgreSQL: the name in FROM."),
     "encoding": ("NAME", "Of text: gbk, gb18030, latin-1, utf-16, ... Lines that are not valid in it are left out."),
     "delimiter": ("CHARACTER", "Of a CSV file: , ; | or \\t for a tab."),
     "quote": ("CHARACTER", 'Of a CSV file: " or \' or "" for none.'),

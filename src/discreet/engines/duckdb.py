@@ -19,11 +19,12 @@ from discreet.laplace.limbs import Int128Array
 from discreet.plan import PlannedJoin
 from discreet.public_tables import load_public
 from discreet.query import Scalar
+from discreet.quirks import DUCKDB, Quirks
 from discreet.relational import Dense, KeyTable, Result, Statement
 from discreet.relational_joins import joined_source
 from discreet.relational_selection import SelectionStatement
 from discreet.schema import Kind, Registration, Type
-from discreet.sources import attach, fingerprint, is_read_in_place, relation
+from discreet.sources import attach, check_there, fingerprint, is_read_in_place, relation
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,10 +52,16 @@ class DuckDBEngine:
         threads: at most so many; None for all cores. No total depends on it.
     """
 
+    quirks: Quirks = DUCKDB
+
     def __init__(self, registration: Registration, frame: object = None, *, threads: int | None = None) -> None:
         self._registration = registration
         self._frame = frame
         self._threads = threads
+
+    def check_there(self) -> None:
+        """See `discreet.engines.engine.Engine.check_there`."""
+        check_there(self._registration)
 
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:
         """The totals of one statement, in a session of its own."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from discreet.laplace.limbs import Int128Array
 from discreet.plan import PlannedJoin
 from discreet.query import Scalar
+from discreet.quirks import Quirks
 from discreet.relational import Statement
 from discreet.relational_selection import SelectionStatement
 
@@ -42,7 +43,20 @@ class Session(Protocol):
 
 
 class Engine(Protocol):
-    """A seam: DuckDB stands behind it, and other engines will."""
+    """A seam: DuckDB and PostgreSQL stand behind it."""
+
+    @property
+    def quirks(self) -> Quirks:
+        """What it says differently; statements that it is to run are compiled with them."""
+        ...
+
+    def check_there(self) -> None:
+        """Refuse a source that is gone or cannot be reached, before anything is charged for reading it. Reads no row.
+
+        Raises:
+            SourceError: it is.
+        """
+        ...
 
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:
         """The totals of one statement, in a session of its own: see `session` and `Session.totals`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from discreet.sources.inspection import Inspection
 from discreet.sources.location import Location, identify, locate, where_it_was
 from discreet.sources.options import Reading, read_options
+from discreet.sources.postgres_tables import check_table, is_postgres, select_postgres
 from discreet.sources.reading import (
     attach,
     belongs,
@@ -38,6 +39,7 @@ __all__ = [
     "belongs",
     "check_frame",
     "check_stored",
+    "check_table",
     "check_there",
     "describe",
     "extended",
@@ -45,6 +47,7 @@ __all__ = [
     "fingerprint",
     "identify",
     "inspect_source",
+    "is_postgres",
     "is_read_in_place",
     "locate",
     "read_options",
@@ -52,5 +55,6 @@ __all__ = [
     "register_frame",
     "relation",
     "same_files",
+    "select_postgres",
     "where_it_was",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ _ENDINGS = {
 FORMATS = ("csv", "jsonl", "log", "parquet", "duckdb", "sqlite")
 _DATABASES = ("duckdb", "sqlite")
 _PACKED_INSIDE = ("parquet", *_DATABASES)
+_SERVER = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -51,6 +52,7 @@ class Location:
         table: in a database; None if it was not said.
         problem: why the files there are now cannot be registered (none, or several formats); a source that is
             registered already may be opened all the same.
+        address: of a database server, as its client takes it. It may hold a password: it is never shown or stored.
     """
 
     source: str
@@ -62,6 +64,7 @@ class Location:
     delimiter: str | None = None
     table: str | None = None
     problem: SourceError | None = None
+    address: str = field(default="", repr=False)
 
     @property
     def thing(self) -> str:
@@ -95,7 +98,7 @@ def identify(source: str | os.PathLike[str], *, format: str | None = None, table
 
     Args:
         source: the path of a file, of a folder of files of one format, or a pattern with ``*``, ``?``,
-            ``[...]`` and ``**``; for a database, ``FILE::TABLE``.
+            ``[...]`` and ``**``; for a database, ``FILE::TABLE``; or the address of a PostgreSQL database.
         format: one of "csv", "jsonl", "log", "parquet", "duckdb" and "sqlite", where the name does not tell.
         table: of a database, instead of ``::TABLE``.
 
@@ -104,6 +107,10 @@ def identify(source: str | os.PathLike[str], *, format: str | None = None, table
         UsageError: for an unknown `format`, or a table where there is none.
     """
     text = os.fspath(source)
+    if _SERVER.match(text):
+        from discreet.sources.postgres_tables import identify_postgres
+
+        return identify_postgres(text, table)
     if format is not None and format not in FORMATS:
         raise UsageError("format", f"must be one of {', '.join(FORMATS)}", format)
     if not text:

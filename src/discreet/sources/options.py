@@ -23,6 +23,7 @@ _ALLOWED: dict[str, frozenset[str]] = {
     "parquet": frozenset(("partitions",)),
     "duckdb": frozenset(("table",)),
     "sqlite": frozenset(("table", "null_values", "timezone")),
+    "postgres": frozenset(("table",)),
     "frame": frozenset(),
 }
 _SHOWN = {
@@ -32,6 +33,7 @@ _SHOWN = {
     "parquet": "Parquet files",
     "duckdb": "DuckDB files",
     "sqlite": "SQLite files",
+    "postgres": "PostgreSQL databases",
     "frame": "data frames",
 }
 

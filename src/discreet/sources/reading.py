@@ -100,15 +100,15 @@ def same_files(one: Registration, other: Registration) -> bool:
     Raises:
         SourceError: if a registered file is gone.
     """
-    if "frame" in (one.format, other.format):
+    if not (_has_files(one) and _has_files(other)):
         return False
     files = [{Path(file.path).resolve() for file in source_files(source.reader)} for source in (one, other)]
     return bool(files[0] & files[1])
 
 
 def files_of(registration: Registration) -> list[Path]:
-    """The files of a source as they are now; none of a data frame, and none if they are gone."""
-    if registration.format == "frame":
+    """The files of a source as they are now; none of a data frame or a server, and none if they are gone."""
+    if not _has_files(registration):
         return []
     try:
         return [Path(file.path) for file in source_files(registration.reader)]
@@ -134,7 +134,7 @@ def belongs(source: Registration | Location, path: Path) -> bool:
         source: what is registered, or where it is.
         path: absolute, the links of its folder followed.
     """
-    if source.format == "frame":
+    if not _has_files(source):
         return False
     suffixes = {"sqlite": ("-wal", "-shm", "-journal"), "duckdb": (".wal",)}.get(source.format, ())
     return is_among(source.to_reader() if isinstance(source, Location) else source.reader, path, suffixes)
@@ -153,6 +153,10 @@ def fingerprint(registration: Registration) -> tuple[tuple[str, int, int, int, i
         status = Path(file.path).stat()
         found.append((file.path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
     return tuple(found)
+
+
+def _has_files(source: Registration | Location) -> bool:
+    return source.format not in ("frame", "postgres")
 
 
 def _handlers(registration: Registration) -> tuple[Callable[..., None], Callable[..., str]]:

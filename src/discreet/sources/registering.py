@@ -19,6 +19,7 @@ from discreet.sources.location import Location, locate
 from discreet.sources.logs import inspect_log
 from discreet.sources.options import read_options
 from discreet.sources.parquet import inspect_parquet
+from discreet.sources.postgres_tables import inspect_postgres
 from discreet.sources.sqlite_tables import inspect_sqlite
 
 __all__ = ["check_frame", "check_stored", "describe", "inspect_source", "register", "register_frame"]
@@ -61,6 +62,10 @@ def inspect_source(source: Location | str | os.PathLike[str], **options: Any) ->
     if source.problem is not None:
         raise source.problem
     settled.check_format(source.format)
+    if source.format == "postgres":
+        found = inspect_postgres(source, settled)
+        reader = {**found.registration.reader, "options": {}}
+        return replace(found, registration=replace(found.registration, reader=reader))
     with connect() as connection:
         if (
             settled.timezone is not None
@@ -123,6 +128,8 @@ def check_stored(registration: Registration, **options: Any) -> None:
     stored = registration.reader.get("options", {})
     for name, value in asked.given.items():
         known = stored[name] if name in stored else registration.reader.get(name)
+        if name == "table" and registration.format == "postgres":
+            value = value if "." in value else f"public.{value}"
         if name == "names":
             known = [column.name for column in registration.schema.columns[: len(value)]]
         if known != value:
@@ -155,6 +162,7 @@ def describe(registration: Registration) -> list[str]:
         "parquet": "Parquet",
         "duckdb": "DuckDB table",
         "sqlite": "SQLite table",
+        "postgres": "PostgreSQL table",
         "frame": "data frame",
     }
     text = about[registration.format]
