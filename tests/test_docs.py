@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -108,6 +109,15 @@ def test_both_readmes_show_the_same_examples():
 @pytest.mark.parametrize(("page", "translation"), TRANSLATED, ids=[page.name for page, _ in TRANSLATED])
 def test_a_translation_shows_the_same_examples(page, translation):
     assert shown(page) == shown(translation)
+
+
+@pytest.mark.parametrize("page", READMES, ids=[page.name for page in READMES])
+def test_every_link_of_a_readme_leads_somewhere(page):
+    """Those between the pages of docs/ are tested by building the site."""
+    links = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
+    assert len(links) > 5
+    for link in links:
+        assert link.startswith("https://") or (ROOT / link).is_file(), link
 
 
 def test_the_invented_logs_are_what_their_script_writes():
