@@ -187,3 +187,25 @@ def test_row_level_promise(tmp_path: Path) -> None:
     answer = data.query("SELECT COUNT(*) AS n FROM data", epsilon=1)
     assert answer.report()["promise"] == "per row"
     assert "per row" in repr(answer)
+
+
+def test_a_zone_that_only_python_knows_is_refused_before_the_debit(tmp_path, monkeypatch):
+    """It would raise in the engine, and only where there is a row with a time."""
+    import zoneinfo
+
+    import discreet
+    from discreet.errors import UsageError
+
+    known = zoneinfo.available_timezones()
+    monkeypatch.setattr(zoneinfo, "available_timezones", lambda: {*known, "Mars/Olympus"})
+    file = tmp_path / "visits.csv"
+    file.write_text("who,at\na,2024-01-01T10:00:00Z\n")
+    data = discreet.open(file, privacy_unit="who", max_contributions=1, budget="1", ledger=tmp_path / "l.sqlite")
+    for sql, zone in (
+        ("SELECT COUNTIF(EXTRACT(HOUR FROM at AT TIME ZONE 'Mars/Olympus') = 3) AS n FROM data", "UTC"),
+        ("SELECT COUNTIF(EXTRACT(HOUR FROM at) = 3) AS n FROM data", "Mars/Olympus"),
+    ):
+        with pytest.raises(UsageError, match="not known to this version of DuckDB"):
+            data.query(sql, epsilon="0.5", timezone=zone)
+    assert data.balance().queries == 0
+    assert data.query("SELECT COUNTIF(EXTRACT(HOUR FROM at) = 3) AS n FROM data", epsilon="0.5", timezone="Asia/Tokyo")

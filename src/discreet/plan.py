@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,7 +16,7 @@ from math import prod
 from typing import Any
 
 from discreet.bins import Bins
-from discreet.expressions import Expression, Field, Operation, canonical, fields_in
+from discreet.expressions import Expression, Field, Literal, Operation, canonical, fields_in
 from discreet.formulas import Formula, canonical_formula
 from discreet.grid import Grid
 from discreet.owner import Declared
@@ -336,6 +336,17 @@ class Plan:
                 found[column] = tuple(row[place] for row in keys.rows for _ in range(inner)) * outer
         return tuple(found[column] for column in range(len(self.keys)))
 
+    def expressions(self) -> tuple[Expression, ...]:
+        """All that is computed of single rows."""
+        found = [*self.unit.expressions, *(key.expression for key in self.keys)]
+        found += [m.expression for m in self.measurements if m.expression is not None]
+        found += [] if self.where is None else [self.where]
+        return (*found, *(ours for join in self.joins for ours, _ in join.on))
+
+    def zones(self) -> frozenset[str]:
+        """The time zones by whose clocks moments are read, but UTC."""
+        return frozenset(zone for expression in self.expressions() for zone in _zones_in(expression))
+
     def vectors(self) -> tuple[LaplaceVector, ...]:
         """All that the answer is computed from: vectors with Laplace noise, whose epsilons add up to the query's.
 
@@ -381,3 +392,11 @@ class Plan:
 
 def _key_text(value: Scalar) -> list[str]:
     return [type(value).__name__, str(value)]
+
+
+def _zones_in(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, Operation):
+        if expression.operator in ("at_zone", "from_zone") and isinstance(expression.operands[1], Literal):
+            yield str(expression.operands[1].value)
+        for operand in expression.operands:
+            yield from _zones_in(operand)

@@ -175,12 +175,7 @@ def key_tables(plan: Plan) -> tuple[KeyTable, ...]:
 
 def needed_columns(plan: Plan) -> tuple[int, ...]:
     """The places of the joined source's columns that a plan reads."""
-    expressions = [*plan.unit.expressions, *(key.expression for key in plan.keys)]
-    expressions += [m.expression for m in plan.measurements if m.expression is not None]
-    if plan.where is not None:
-        expressions.append(plan.where)
-    expressions += [ours for join in plan.joins for ours, _ in join.on]
-    return tuple(sorted({field.position for e in expressions for field in fields_in(e)}))
+    return tuple(sorted({field.position for e in plan.expressions() for field in fields_in(e)}))
 
 
 class Compiler:

@@ -9,8 +9,9 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 from discreet.errors import UsageError
@@ -18,7 +19,7 @@ from discreet.errors import UsageError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["connect", "memory_limit_in_force"]
+__all__ = ["check_zones", "connect", "memory_limit_in_force"]
 
 _SIZE = re.compile(r"[1-9][0-9]{0,6}(\.[0-9]+)? ?([KMGT]i?B)", re.IGNORECASE)
 
@@ -33,6 +34,24 @@ def memory_limit_in_force() -> str | None:
     if named and not _SIZE.fullmatch(named):
         raise UsageError("DISCREET_MEMORY_LIMIT", "must be a size such as 2GB or 512MB", named)
     return named or None
+
+
+def check_zones(names: Collection[str]) -> None:
+    """Refuse a time zone that Python knows and the engine does not: it would raise, but only where there are rows.
+
+    Raises:
+        UsageError: naming it.
+    """
+    named = {name for name in names if name[0] not in "+-"}
+    if unknown := sorted(named - _zones()) if named else []:
+        rule = "is not known to this version of DuckDB. Nothing was charged"
+        raise UsageError("time zone", rule, unknown[0], "write an offset such as '+08:00', or install a newer DuckDB")
+
+
+@cache
+def _zones() -> frozenset[str]:
+    with connect() as connection:
+        return frozenset(name for (name,) in connection.execute("SELECT name FROM pg_timezone_names()").fetchall())
 
 
 @contextmanager
