@@ -105,8 +105,8 @@ class Watch:
         self.events.append("debited")
         return entry
 
-    def check_there(self):
-        self.engine.check_there()
+    def check(self, zones):
+        self.engine.check(zones)
 
     def run(self, statement):
         self.events.append("engine")

@@ -174,14 +174,10 @@ class Dataset:
             BudgetError, EngineError: as `query`.
         """
         from discreet.engines.choosing import engine_for
-        from discreet.engines.duckdb_connection import check_zones, memory_limit_in_force
         from discreet.release import Charge, release
 
         if not isinstance(fresh, bool):
             raise UsageError("fresh", "must be True or False", fresh)
-        # What the engine would not know is told before the debit.
-        memory_limit_in_force()
-        check_zones(plan.zones())
         charge = Charge(self._version, analyst)
         if self._dataset_policy is not None:
             budget = self._dataset_policy.budget

@@ -86,7 +86,7 @@ def release(
     source = entropy or SystemEntropy()
     # What can be compiled is compiled before anything is charged. (With chosen groups there are no keys yet.)
     statement = _statement(plan, source, engine) if plan.selection is None else None
-    engine.check_there()
+    engine.check(plan.zones())
     # In hand: the plan and its statement, made from public facts, and a source that is in its place. Nothing private.
     entry = ledger.debit(
         plan.registration.source,

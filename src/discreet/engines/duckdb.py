@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.bins import level_totals
-from discreet.engines.duckdb_connection import connect
+from discreet.engines.duckdb_connection import check_zones, connect, memory_limit_in_force
 from discreet.errors import EngineError
 from discreet.laplace.limbs import Int128Array
 from discreet.plan import PlannedJoin
@@ -59,8 +59,10 @@ class DuckDBEngine:
         self._frame = frame
         self._threads = threads
 
-    def check_there(self) -> None:
-        """See `discreet.engines.engine.Engine.check_there`."""
+    def check(self, zones: Collection[str]) -> None:
+        """See `discreet.engines.engine.Engine.check`."""
+        memory_limit_in_force()
+        check_zones(zones)
         check_there(self._registration)
 
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:

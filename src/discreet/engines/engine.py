@@ -50,11 +50,16 @@ class Engine(Protocol):
         """What it says differently; statements that it is to run are compiled with them."""
         ...
 
-    def check_there(self) -> None:
-        """Refuse a source that is gone or cannot be reached, before anything is charged for reading it. Reads no row.
+    def check(self, zones: Collection[str]) -> None:
+        """Refuse, before anything is charged, a source that is gone or cannot be reached, and settings and time zones
+        that the engine does not know. Reads no row.
+
+        Args:
+            zones: the names of those that the plan reads times by.
 
         Raises:
-            SourceError: it is.
+            SourceError: it is gone.
+            UsageError: the others.
         """
         ...
 

@@ -19,7 +19,7 @@ from sqlglot import exp
 from discreet.bins import level_totals
 from discreet.engines.duckdb_connection import connect as connect_duckdb
 from discreet.engines.postgres_connection import connect
-from discreet.errors import EngineError
+from discreet.errors import EngineError, UsageError
 from discreet.laplace.limbs import Int128Array
 from discreet.plan import PlannedJoin
 from discreet.public_tables import load_public
@@ -55,10 +55,17 @@ class PostgresEngine:
         self._registration = registration
         self._address = address
 
-    def check_there(self) -> None:
-        """See `discreet.engines.engine.Engine.check_there`."""
+    def check(self, zones: Collection[str]) -> None:
+        """See `discreet.engines.engine.Engine.check`."""
+        named = sorted(zone for zone in zones if zone[0] not in "+-")
         with connect(self._address, self._registration.source) as connection:
             _without_server_text(lambda: check_table(connection, self._registration))
+            if named:
+                text = b"SELECT lower(name) FROM pg_timezone_names"
+                known = {name for (name,) in _without_server_text(lambda: connection.execute(text).fetchall())}
+                for zone in (zone for zone in named if zone.lower() not in known):
+                    rule = "is not known to the server. Nothing was charged"
+                    raise UsageError("time zone", rule, zone, "write an offset such as '+08:00'")
 
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:
         """The totals of one statement, in a session of its own."""
