@@ -66,7 +66,9 @@ engines.choosing
 ledger
 policy
 intervals
-moments  quantiles
+moments  trees
+rank_errors
+quantiles
 estimators
 arrays
 answer

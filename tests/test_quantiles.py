@@ -18,18 +18,14 @@ from numpy.typing import NDArray
 import discreet
 from discreet.bins import MOST_CELLS, Bins, choose_bins, level_totals
 from discreet.errors import RefusedError, UsageError
+from discreet.estimators import quantile_rank_error
 from discreet.grid import Grid
 from discreet.laplace.limbs import Int128Array
-from discreet.quantiles import (
-    consistent_counts,
-    deviations_out,
-    quantile_with_interval,
-    rank_error,
-    running_counts,
-    tree_of,
-)
+from discreet.quantiles import quantile_with_interval, running_counts
 from discreet.query import Bounds
+from discreet.rank_errors import THIN, deviations_out, error_parts, rank_error, without_thin_counts
 from discreet.schema import FLOAT, INTEGER, Kind, Type
+from discreet.trees import consistent_counts, tree_of
 from noise_runs import exact_totals, runs_of
 
 HUGE = 10**8
@@ -38,6 +34,9 @@ HUGE = 10**8
 # with probability below 1e-15 (10 standard deviations of the binomial); a true coverage of 90 % passes with probability
 # below 1e-5.
 RUNS, LEAST_COVERAGE, MOST_WIDTH = 2_000, 0.93, 3.0
+
+ROWS = {"row_level": True}
+VISITORS = {"privacy_unit": "VisitorId", "max_contributions": 7}
 
 
 def bins_of(count: int, fan: int) -> Bins:
@@ -154,6 +153,70 @@ def test_the_error_of_ranks_is_that_of_least_squares(count: int, fan: int, p: fl
     sums = np.tril(np.ones((count + 1, count)), -1) - p
     meant = np.sqrt(np.diag(sums @ covariance @ sums.T))
     np.testing.assert_allclose(rank_error(tree_of(bins, variances), p), meant, rtol=1e-9, atol=1e-7)
+
+
+def settled_by_hand(bins: Bins, variances: list[float], counts: list[Any], full: Any) -> NDArray[np.float64]:
+    """The two passes for one group, node by node, all leaves that are not full held at 0."""
+    sizes, fan = bins.sizes, bins.fan
+    children = [
+        [range(n * fan, min((n + 1) * fan, sizes[i + 1])) for n in range(sizes[i])] for i in range(len(sizes) - 1)
+    ]
+    below = [np.zeros(size) for size in sizes]
+    heard = [np.array(level, dtype=float) for level in counts]
+    spread = [np.full(size, variance) for size, variance in zip(sizes, variances, strict=True)]
+    flags = [np.array(full) if level == len(sizes) - 1 else np.zeros(n, dtype=bool) for level, n in enumerate(sizes)]
+    for level in range(len(sizes) - 2, -1, -1):
+        for node in range(sizes[level]):
+            inside = list(children[level][node])
+            below[level][node] = spread[level + 1][inside].sum()
+            trust = below[level][node] / (below[level][node] + variances[level])
+            heard[level][node] = trust * heard[level][node] + (1 - trust) * heard[level + 1][inside].sum()
+            spread[level][node] = 1 / (1 / variances[level] + 1 / below[level][node])
+            flags[level][node] = flags[level + 1][inside].any()
+    settled = np.array([heard[0].sum()])
+    for level, nodes in enumerate(heard):
+        groups = [range(sizes[0])] if level == 0 else children[level - 1]
+        found = np.zeros(sizes[level])
+        for parent, inside in enumerate(groups):
+            kept = [c for c in inside if flags[level][c]]
+            weights = spread[level][kept]
+            if kept:
+                found[kept] = nodes[kept] + weights / weights.sum() * (settled[parent] - nodes[kept].sum())
+        settled = found
+    return settled
+
+
+@pytest.mark.parametrize(("count", "fan"), [(9, 3), (23, 3), (30, 2), (7, 7)])
+@pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
+def test_the_error_of_ranks_where_some_bins_are_known_to_be_empty(count: int, fan: int, p: float) -> None:
+    bins, rng = bins_of(count, fan), np.random.default_rng(count)
+    variances = [2.0 + 3.0 * level for level in range(len(bins.sizes))]
+    deviation = np.sqrt(np.repeat(variances, bins.sizes))
+    masks = np.stack([rng.random(count) < share for share in (0.9, 0.5, 0.2)] + [np.arange(count) == count // 2])
+    masks[:, -1] |= ~masks.any(axis=1)
+    found = error_parts(tree_of(bins, variances), masks).deviations(p)
+    for full, deviations in zip(masks, found, strict=True):
+        units = np.eye(len(deviation))
+        split = np.cumsum(bins.sizes)[:-1]
+        moved = [settled_by_hand(bins, variances, np.split(unit, split), full) for unit in units]
+        # A row for each count's noise: what it does to F(b) - p n.
+        running = np.concatenate([np.zeros((len(units), 1)), np.cumsum(moved, axis=1)], axis=1)
+        whole = running[:, -1:]
+        meant = np.sqrt((((running - p * whole) * deviation[:, None]) ** 2).sum(axis=0))
+        np.testing.assert_allclose(deviations, meant, rtol=1e-6, atol=1e-6)
+
+
+def test_thin_counts_go_back_to_the_full_ones() -> None:
+    bins = bins_of(6, 3)
+    tree = tree_of(bins, [1.0, 1.0])
+    thick, thin = THIN * 1.01, THIN * 0.5
+    leaves = np.array([[20.0, thin, thin, thin, thin, 0.0], [thin] * 6, [0.0, thick, 0.0, 0.0, 0.0, 40.0]])
+    found = np.diff(without_thin_counts(tree, np.cumsum(leaves, axis=1)), axis=1, prepend=0.0)
+    np.testing.assert_allclose(found.sum(axis=1), leaves.sum(axis=1))
+    # The second node is thick enough, its children are not: they keep their parts. So do six thin ones.
+    np.testing.assert_allclose(found[0], [20 + 2 * thin, 0, 0, thin, thin, 0])
+    np.testing.assert_allclose(found[1], leaves[1])
+    np.testing.assert_allclose(found[2], leaves[2])
 
 
 @settings(max_examples=60, deadline=None)
@@ -410,18 +473,24 @@ def test_flight_delays_are_within_two_minutes(tmp_path: Path, shared_data: Path)
 
 
 @pytest.mark.parametrize(
-    ("file", "options", "column", "bounds", "epsilon"),
+    ("file", "options", "column", "bounds", "epsilon", "runs"),
     [
-        ("pums_10000.csv", {"row_level": True}, "age", (0, 120), "0.1"),
-        ("pums_10000.csv", {"row_level": True}, "educ", (0, 20), "0.05"),
+        ("pums_1000.csv", ROWS, "age", (0, 120), "1", RUNS),
+        ("pums_10000.csv", ROWS, "age", (0, 120), "0.1", RUNS),
+        ("pums_10000.csv", ROWS, "educ", (0, 20), "0.05", RUNS),
+        ("restaurant_week.csv", VISITORS, "Time spent (minutes)", (0, 240), "1", RUNS),
+        ("restaurant_week.csv", VISITORS, "Money spent (euros)", (0, 100), "1", RUNS),
         (
-            "restaurant_week.csv",
-            {"privacy_unit": "VisitorId", "max_contributions": 7},
-            "Time spent (minutes)",
-            (0, 240),
-            "1",
+            "nycflights13.parquet",
+            {"privacy_unit": "tailnum", "max_contributions": 575},
+            "arr_delay",
+            (-100, 500),
+            "2",
+            RUNS,
         ),
-        ("nycflights13.parquet", {"privacy_unit": "tailnum", "max_contributions": 575}, "arr_delay", (-100, 500), "2"),
+        # 65,536 bins: 300 runs. A coverage of 98 % looks like less than 93 % with a probability of 1e-6.
+        pytest.param("pums_10000.csv", ROWS, "income", (0, 500_000), "1", 300, marks=pytest.mark.slow),
+        pytest.param("pums_10000.csv", ROWS, "income", (0, 65_535), "0.1", 300, marks=pytest.mark.slow),
     ],
 )
 def test_intervals_of_quantiles_cover_on_real_tables(
@@ -430,39 +499,52 @@ def test_intervals_of_quantiles_cover_on_real_tables(
     column: str,
     bounds: tuple[int, int],
     epsilon: str,
+    runs: int,
     tmp_path: Path,
     shared_data: Path,
 ) -> None:
     path = shared_data / "tables" / file
     data = discreet.open(path, budget=10, ledger=tmp_path / "ledger", **options)
-    points = (0.1, 0.5, 0.9)
+    points = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
     sql = ", ".join(f'PERCENTILE_CONT("{column}", {p}) AS p{i}' for i, p in enumerate(points))
     plan = data.plan(f"SELECT {sql} FROM data", epsilon=epsilon, bounds={column: bounds})
     table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     if "privacy_unit" in options:
         table = table[table[options["privacy_unit"]].notna()]
-    exact = table[column].clip(*bounds).quantile(points).tolist()
-    runs = runs_of(plan, exact_totals(data, plan), RUNS)
-    for i, truth in enumerate(exact):
-        found = runs[f"p{i}"]
-        assert found.coverage(truth) >= LEAST_COVERAGE, i
-        # Values are whole numbers: an interval cannot be narrower than one.
-        tails = np.quantile(found.values, [0.025, 0.975])
-        assert np.mean(found.high - found.low) <= MOST_WIDTH * max(1.0, tails[1] - tails[0]), i
+    values = table[column].clip(*bounds)
+    bins = plan.measurements[0].bins
+    assert bins is not None
+    bin_width = float(bins.size * bins.grid.step)
+    rank = quantile_rank_error(Fraction(1, 2), plan.measurements, 0.95) / values.count()
+    found = runs_of(plan, exact_totals(data, plan), runs)
+    for i, p in enumerate(points):
+        one, truth = found[f"p{i}"], float(values.quantile(p))
+        assert one.coverage(truth) >= LEAST_COVERAGE, p
+        low, high = np.quantile(one.values, [0.025, 0.975])
+        if np.mean(one.high - one.low) > MOST_WIDTH * (high - low):
+            # Only where most answers lie on one value, which many rows share: how far the others are off says nothing
+            # of the noise. There the interval is compared with the rows that the noise may amount to, as estimate tells
+            # it: so many for the noise in the answer, and as many for the interval around it.
+            assert np.mean(np.abs(one.values - truth) <= bin_width) >= 0.8, p
+            wide = [float(values.quantile(min(1.0, max(0.0, p + side * 2.0 * rank)))) for side in (-1.0, 1.0)]
+            assert np.mean(one.low) >= wide[0] - bin_width, p
+            assert np.mean(one.high) <= wide[1] + bin_width, p
 
 
 def test_intervals_of_less_noise_than_there_is_are_caught(tmp_path: Path, shared_data: Path) -> None:
     """The check above on a wrong implementation: noise four times as large as the plan says."""
     path = shared_data / "tables" / "pums_10000.csv"
     data = discreet.open(path, row_level=True, budget=10, ledger=tmp_path / "ledger")
-    plan = data.plan("SELECT MEDIAN(income) AS m FROM data", epsilon="0.1", bounds={"income": (0, 65_535)})
-    truth = float(pd.read_csv(path)["income"].clip(0, 65_535).median())
+    plan = data.plan("SELECT PERCENTILE_CONT(age, 0.9) AS m FROM data", epsilon="0.1", bounds={"age": (0, 120)})
+    truth = float(pd.read_csv(path)["age"].quantile(0.9))
     totals = exact_totals(data, plan)
-    assert runs_of(plan, totals, 200)["m"].coverage(truth) >= LEAST_COVERAGE
-    assert runs_of(plan, totals, 200, noise=Fraction(4))["m"].coverage(truth) < LEAST_COVERAGE
+    assert runs_of(plan, totals, RUNS)["m"].coverage(truth) >= LEAST_COVERAGE
+    assert runs_of(plan, totals, RUNS, noise=Fraction(4))["m"].coverage(truth) < LEAST_COVERAGE
 
 
-@pytest.mark.parametrize("shape", ["left empty", "right empty", "two heaps", "one heap", "few"])
+@pytest.mark.parametrize(
+    "shape", ["left empty", "right empty", "two heaps", "one heap", "few", "hardly any", "heap at the end", "long tail"]
+)
 @pytest.mark.parametrize("count", [20, 600])
 def test_intervals_cover_on_awkward_shapes(shape: str, count: int) -> None:
     """Where raising negative counts to 0 has most to change. Nominal 0.95; 2,000 runs a case."""
@@ -473,6 +555,9 @@ def test_intervals_cover_on_awkward_shapes(shape: str, count: int) -> None:
         "two heaps": rng.choice([1, count - 2], 1001),
         "one heap": np.full(500, count // 3),
         "few": rng.integers(0, count, 60),
+        "hardly any": rng.integers(0, count, 20),
+        "heap at the end": np.concatenate([rng.integers(0, count, 3000), np.full(360, count - 1)]),
+        "long tail": np.clip(rng.pareto(1.2, 5000) * count / 100, 0, count - 1).astype(int),
     }[shape]
     bins = choose_bins(INTEGER, Bounds(Fraction(0), Fraction(count - 1)), "x")
     scale = float(len(bins.sizes))
@@ -480,8 +565,9 @@ def test_intervals_cover_on_awkward_shapes(shape: str, count: int) -> None:
     leaves = np.bincount(rows, minlength=count).astype(float)[None, :]
     noise = np.random.default_rng()  # not reproducible on purpose: the rates are what is stated
     counts = [level + noise.laplace(0.0, scale, (runs, level.shape[1])) for level in levels_of(bins, leaves)]
-    for p in (0.05, 0.5, 0.95):
-        _, low, high = quantile_with_interval(tree, running_counts(tree, counts), Fraction(str(p)), 0.95)
+    running = running_counts(tree, counts)
+    for p in (0.01, 0.05, 0.5, 0.9, 0.95, 0.99):
+        _, low, high = quantile_with_interval(tree, running, Fraction(str(p)), 0.95)
         truth = float(np.quantile(rows, p))
         assert np.mean((low <= truth + 1e-9) & (truth - 1e-9 <= high)) >= LEAST_COVERAGE
 

@@ -21,9 +21,11 @@ from discreet.intervals import Floats, half_width, pair_quantile
 from discreet.laplace.limbs import Int128Array
 from discreet.moments import Moments, mean_with_interval, variance_with_interval
 from discreet.plan import Measurement, PlannedOutput
-from discreet.quantiles import Tree, deviations_out, quantile_with_interval, rank_error, running_counts, tree_of
+from discreet.quantiles import RunningCounts, quantile_with_interval, running_counts
+from discreet.rank_errors import deviations_out, rank_error
+from discreet.trees import Tree, tree_of
 
-__all__ = ["Estimate", "RunningCounts", "estimate_output", "quantile_rank_error"]
+__all__ = ["Estimate", "KnownTrees", "estimate_output", "quantile_rank_error"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def estimate_output(
     planned: Sequence[Measurement],
     noisy: Sequence[Int128Array],
     confidence: Fraction,
-    known: RunningCounts | None = None,
+    known: KnownTrees | None = None,
 ) -> Estimate:
     """The values and intervals of one planned statistic.
 
@@ -113,7 +115,7 @@ def _moments(
     return Estimate(values, low, high)
 
 
-RunningCounts: TypeAlias = dict[tuple[int, ...], Floats]
+KnownTrees: TypeAlias = dict[tuple[int, ...], RunningCounts]
 """For trees that have been made consistent, by the places of their levels: `quantiles.running_counts`."""
 
 
@@ -122,7 +124,7 @@ def _quantile(
     levels: Sequence[Measurement],
     totals: Sequence[Int128Array],
     confidence: float,
-    known: RunningCounts,
+    known: KnownTrees,
 ) -> Estimate:
     if output.point is None:
         raise AssertionError

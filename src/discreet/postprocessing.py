@@ -15,7 +15,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from discreet.answer import AnswerColumn, Value
-from discreet.estimators import Estimate, RunningCounts, estimate_output
+from discreet.estimators import Estimate, KnownTrees, estimate_output
 from discreet.formula_functions import FormulaValue, Sort
 from discreet.formulas import enclose, evaluate
 from discreet.laplace.limbs import Int128Array
@@ -88,13 +88,13 @@ class _AfterNoise:
     def __init__(self, plan: Plan, keys: Sequence[Sequence[Value]], noisy: Sequence[Int128Array], groups: int) -> None:
         self._plan, self._keys, self._noisy, self._groups = plan, keys, noisy, groups
         self._made: dict[tuple[object, ...], Estimate] = {}
-        self._running: RunningCounts = {}
+        self._trees: KnownTrees = {}
 
     def estimate(self, output: PlannedOutput, confidence: Fraction) -> Estimate:
         key = (output.function, output.sources, output.whole, output.constant, output.point, confidence)
         if key not in self._made:
             measurements = self._plan.measurements
-            self._made[key] = estimate_output(output, measurements, self._noisy, confidence, self._running)
+            self._made[key] = estimate_output(output, measurements, self._noisy, confidence, self._trees)
         return self._made[key]
 
     def column(self, output: PlannedOutput, confidence: Fraction) -> AnswerColumn:
