@@ -75,8 +75,7 @@ def error_parts(tree: Tree, full: NDArray[np.bool_]) -> ErrorParts:
         wide = bins.fan ** (len(bins.sizes) - 1 - level)
 
         def at_leaves(nodes: Floats, wide: int = wide) -> Floats:
-            repeated: Floats = np.repeat(nodes, wide, axis=1)[:, : bins.count]
-            return repeated
+            return np.repeat(nodes, wide, axis=1)[:, : bins.count]
 
         own = tree.joint[level] * flags[level]
         running = np.concatenate([np.zeros((len(full), 1)), np.cumsum(own, axis=1)], axis=1)
@@ -97,7 +96,9 @@ def rank_error(tree: Tree, point: float) -> Floats:
     Returns:
         One number a leaf, shape (leaves + 1,): the first is that before the first leaf, where F is 0.
     """
-    return error_parts(tree, np.ones((1, tree.bins.count), dtype=np.bool_)).deviations(point)[0]
+    parts = error_parts(tree, np.ones((1, tree.bins.count), dtype=np.bool_))
+    deviations: Floats = parts.deviations(point)[0]
+    return deviations
 
 
 def without_thin_counts(tree: Tree, running: Floats) -> Floats:
