@@ -226,7 +226,7 @@ def test_a_window_is_named_when_it_is_spent(discreet: Command, folder: Path) -> 
         text = text.replace(old, "")
     (folder / "discreet.toml").write_text(text)
     assert discreet("query", COUNT).code == 0
-    done = discreet("query", COUNT)
+    done = discreet("query", COUNT, "--fresh")
     assert done.code == 3
     assert re.search(r"is epsilon 60, delta 0\.000001 in \d{4}-\d\d; .*begins anew after", done.error())
 

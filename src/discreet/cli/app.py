@@ -294,15 +294,18 @@ def budget(
     ledger: o.LedgerPath = None,
     policy: o.Policy = None,
     format: o.ListFormat = "table",
+    verify: o.Verify = False,
+    head: o.Head = None,
 ) -> None:
-    """Show a source's budget: total, spent, left, and every query so far. Or raise it."""
+    """Show a source's budget: total, spent, left, who spent it, and every query so far. Or raise it, or verify the
+    ledger."""
     from discreet.cli.budget import raise_budget, show_budget
 
     match words or []:
-        case ["raise", *rest] if len(rest) < 2:
+        case ["raise", *rest] if len(rest) < 2 and not verify and head is None:
             raise_budget(next(iter(rest), None), total, total_delta, ledger=ledger, policy=policy)
         case [*rest] if len(rest) < 2 and total is None and total_delta is None:
-            show_budget(next(iter(rest), None), ledger=ledger, policy=policy, format=format)
+            show_budget(next(iter(rest), None), ledger=ledger, policy=policy, format=format, verify=verify, head=head)
         case _:
             example = "discreet budget SOURCE, or discreet budget raise SOURCE --budget 5"
             raise UsageError("budget", "takes one source", " ".join(words or []), example)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.cli.arguments import choose
 from discreet.cli.output import write_stdout
@@ -18,36 +18,76 @@ from discreet.cli.talk import say, show_loss, show_number
 from discreet.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
-    from discreet.ledger import Balance, Budget, Entry, Ledger
+    from discreet.ledger import Entry, Ledger
     from discreet.policy import BudgetPolicy, Policy
 
-__all__ = ["FORMATS", "raise_budget", "show_budget"]
+__all__ = ["FORMATS", "opened_ledger", "raise_budget", "show_budget", "whose"]
 
-FORMATS = ("table", "json", "csv")
+FORMATS = ("table", "json", "csv", "ndjson")
 
 
-def show_budget(source: str | None, *, ledger: str | None, policy: str | None, format: str) -> None:
-    """Print total, spent, left, unit, relation and history of a source, or of a budget that several share. Reads the
-    ledger only.
+def show_budget(
+    source: str | None,
+    *,
+    ledger: str | None,
+    policy: str | None,
+    format: str,
+    verify: bool = False,
+    head: str | None = None,
+) -> None:
+    """Print total, spent, left, unit, relation, who spent what, and the history of a source, or of a budget that
+    several share. Reads the ledger only. With `verify`, checks all of it first; without a source, then, it prints the
+    head alone.
+
+    Args:
+        head: a hash that an earlier look printed, kept elsewhere: the ledger must still contain it.
 
     Raises:
-        UsageError: the ledger knows no such source.
-        LedgerError: there is no ledger, or it cannot be read.
+        UsageError: the ledger knows no such source, or `head` is no hash.
+        LedgerError: there is no ledger, it cannot be read, or verifying finds it damaged.
     """
+    from discreet.cli.budget_views import RENDERED
+    from discreet.opening import ledger_of
+
     choose("--format", format, FORMATS)
-    asked = _asked(source, ledger, policy)
-    with _opened(asked) as (book, identity):
-        budget, balance, history = book.budget(identity), book.balance(identity), book.history(identity)
-        more = _more(book, identity, asked.declared, history)
-    if format == "json":
-        write_stdout(
-            json.dumps(_document(identity, budget, balance, history), indent=2, ensure_ascii=False) + "\n",
-            machine=True,
-        )
-    elif format == "csv":
-        write_stdout(_csv(history), machine=True)
-    else:
-        write_stdout(_table(identity, budget, balance, history, more))
+    head = None if head is None else _checked_head(head)
+    verify = verify or head is not None
+    if verify and source is None:
+        governing = find_policy(policy)
+        place = default_ledger(ledger) if governing is None else ledger_of(governing, ledger)
+        with opened_ledger(_Asked(None, place), known=False) as (book, _):
+            write_stdout(_verified(book, head) + "\n", machine=True)
+        return
+    asked = whose(source, ledger, policy)
+    with opened_ledger(asked) as (book, identity):
+        if verify:
+            _verified(book, head)
+        seen = book.overview(identity)
+        more = _more(book, identity, asked.declared, seen.history)
+    write_stdout(RENDERED[format](identity, seen, more), machine=format != "table")
+
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def _checked_head(text: str) -> str:
+    head = text.strip().lower()
+    if not _HASH.fullmatch(head):
+        raise UsageError("--head", "must be the 64 digits that `discreet budget` prints", text)
+    return head
+
+
+def _verified(book: Ledger, head: str | None) -> str:
+    """The head of the ledger, once all of it was checked.
+
+    Raises:
+        LedgerError: naming the first thing that is wrong.
+    """
+    newest = book.verify(head)
+    kept = "; the given head is among them" if head is not None else ""
+    say(f"verified: all entries of {book.path}, each against its hash, and all sums{kept}")
+    say("keep the head elsewhere: `discreet budget --head HASH` notices a ledger that was cut, rolled back or replaced")
+    return newest
 
 
 def raise_budget(
@@ -65,7 +105,7 @@ def raise_budget(
 
     epsilon = None if total is None else parse_epsilon(total, name="budget")
     delta = None if total_delta is None else parse_delta(total_delta, name="the budget's delta")
-    asked = _asked(source, ledger, policy)
+    asked = whose(source, ledger, policy)
     declared = asked.declared
     if declared is not None:
         _check_written(declared, epsilon, delta)
@@ -73,7 +113,7 @@ def raise_budget(
         raise UsageError(
             "--budget", "is required: the new total epsilon", hint=f"discreet budget raise {source} --budget 5"
         )
-    with _opened(asked) as (book, identity):
+    with opened_ledger(asked) as (book, identity):
         old = book.budget(identity)
         kept = old.total.delta if old is not None else Fraction(0)
         wanted = PrivacyLoss(epsilon or Fraction(0), kept if delta is None else delta)
@@ -116,8 +156,7 @@ class _Asked:
     declared: BudgetPolicy | None = None
 
 
-def _asked(source: str | None, ledger: str | None, policy: str | None) -> _Asked:
-    from discreet.ledger import default_path
+def whose(source: str | None, ledger: str | None, policy: str | None) -> _Asked:
     from discreet.opening import ledger_of
 
     governing = find_policy(policy)
@@ -128,12 +167,23 @@ def _asked(source: str | None, ledger: str | None, policy: str | None) -> _Asked
     if source is None:
         hint = "discreet budget SOURCE, or a policy: --policy FILE, or discreet.toml in this folder"
         raise UsageError("SOURCE", "is missing: whose budget?", hint=hint)
-    return _Asked(source, default_path() if ledger is None else Path(ledger).expanduser())
+    return _Asked(source, default_ledger(ledger))
+
+
+def default_ledger(ledger: str | None) -> Path:
+    """Where the ledger lies without a policy."""
+    from discreet.ledger import default_path
+
+    return default_path() if ledger is None else Path(ledger).expanduser()
 
 
 @contextlib.contextmanager
-def _opened(asked: _Asked) -> Iterator[tuple[Ledger, str]]:
-    """The ledger, and what it calls the source or the shared budget. Looking must not make an empty ledger."""
+def opened_ledger(asked: _Asked, *, known: bool = True) -> Iterator[tuple[Ledger, str]]:
+    """The ledger, and what it calls the source or the shared budget. Looking must not make an empty ledger.
+
+    Args:
+        known: whether it must know the source.
+    """
     from discreet.ledger import Ledger
 
     if not asked.ledger.exists():
@@ -141,7 +191,7 @@ def _opened(asked: _Asked) -> Iterator[tuple[Ledger, str]]:
         raise LedgerError(f"the ledger {asked.ledger}", "does not exist", hint=hint)
     with Ledger(asked.ledger) as book:
         identity = asked.identity or _identity(book, asked.source or "")
-        if not book.version(identity) and book.budget(identity) is None:
+        if known and not book.version(identity) and book.budget(identity) is None:
             raise UsageError("source", "is not in this ledger", asked.source, "ask a first query with --budget")
         yield book, identity
 
@@ -192,85 +242,3 @@ def _more(book: Ledger, identity: str, declared: BudgetPolicy | None, history: t
     return (
         f"about {show_number(more)} more {'query' if more == 1 else 'queries'} of epsilon {decimal_text(loss.epsilon)}"
     )
-
-
-def _document(
-    identity: str, budget: Budget | None, balance: Balance | None, history: tuple[Entry, ...]
-) -> dict[str, Any]:
-    from discreet.exact import decimal_text
-
-    document: dict[str, Any] = {"source": identity, "privacy_unit": None, "relation": None, "queries": 0}
-    if budget is not None:
-        document |= {"privacy_unit": budget.unit, "relation": budget.relation}
-    for name in ("total", "spent", "left"):
-        loss = getattr(balance, name, None)
-        document[name] = loss and {
-            "epsilon": decimal_text(loss.epsilon),
-            "delta": decimal_text(loss.delta, digits=30),
-        }
-    document["queries"] = balance.queries if balance is not None else 0
-    document["history"] = [{**_entry(entry), "answer": _answer(entry)} for entry in history]
-    return document
-
-
-def _answer(entry: Entry) -> dict[str, Any] | None:
-    """A released answer as its report: rows, intervals, mechanisms."""
-    from discreet.stored import answer_of, is_readable
-
-    return answer_of(entry).report() if is_readable(entry) else None
-
-
-def _entry(entry: Entry) -> dict[str, Any]:
-    from discreet.exact import decimal_text
-
-    return {
-        "entry": entry.number,
-        "time": entry.time,
-        "kind": str(entry.kind),
-        "state": str(entry.state or ""),
-        "epsilon": "" if entry.loss is None else decimal_text(entry.loss.epsilon),
-        "delta": "" if entry.loss is None else decimal_text(entry.loss.delta, digits=30),
-        "spent": decimal_text(entry.spent.epsilon),
-        "analyst": entry.analyst,
-        "query": entry.query,
-        "limits": dict(entry.limits),
-        "reason": entry.reason,
-    }
-
-
-def _csv(history: tuple[Entry, ...]) -> str:
-    import csv
-    import io
-
-    text = io.StringIO()
-    rows = [_entry(entry) for entry in history]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(rows[0])
-    for row in rows:
-        row["limits"] = " ".join(f"{name}={value}" for name, value in row["limits"].items())
-        writer.writerow(row.values())
-    return text.getvalue()
-
-
-def _table(identity: str, budget: Budget | None, balance: Balance | None, history: tuple[Entry, ...], more: str) -> str:
-    from discreet.formats import render_table
-
-    lines = [f"source        {identity}"]
-    if budget is None or balance is None:
-        lines.append("budget        not set yet (--budget)")
-    else:
-        lines += [
-            f"total         {show_loss(balance.total)}",
-            f"spent         {show_loss(balance.spent)}, queries: {balance.queries}",
-            f"left          {show_loss(balance.left)}" + (f" ({more})" if more else ""),
-            f"privacy unit  {budget.unit}",
-            f"neighbours    {budget.relation}",
-        ]
-    rows = []
-    for entry in history:
-        cells = _entry(entry)
-        what = " ".join(entry.query.split()) or (f"version {entry.version}" if entry.version else entry.unit)
-        state = cells["state"] + (f" ({entry.reason})" if entry.reason else "")
-        rows.append([str(entry.number), entry.time[:19] + "Z", cells["kind"], cells["epsilon"], state, what])
-    headers = ["entry", "time (UTC)", "kind", "epsilon", "state", "query"]
-    return "\n".join(lines) + "\n\n" + render_table(headers, rows, [True, False, False, True, False, False])

@@ -23,6 +23,7 @@ __all__ = [
     "EstimatePlot",
     "Format",
     "Fresh",
+    "Head",
     "Keys",
     "KeysFile",
     "Label",
@@ -49,6 +50,7 @@ __all__ = [
     "Timezone",
     "Types",
     "Unit",
+    "Verify",
 ]
 
 Source = Annotated[
@@ -230,7 +232,7 @@ Format = Annotated[
 ]
 ListFormat = Annotated[
     str,
-    typer.Option(metavar="NAME", help="table, json or csv."),
+    typer.Option(metavar="NAME", help="table, json, csv or ndjson."),
 ]
 Output = Annotated[
     str | None,
@@ -309,4 +311,19 @@ Label = Annotated[
 AuditReport = Annotated[
     str | None,
     typer.Option("--report", metavar="FILE", help="Also write everything there, as one JSON document."),
+]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        help="Check the whole ledger first: each entry's hash, and all sums. Without a source, print its head alone.",
+    ),
+]
+Head = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HASH",
+        help="Verify, and that the ledger still holds this head, which an earlier look printed and you kept elsewhere: "
+        "one that was cut, rolled back or replaced does not.",
+    ),
 ]
