@@ -78,7 +78,9 @@ deployment
 release  estimate
 sandwich  chart  outlook
 sandwich_text
-pictures
+pictures  html
+report_reading
+report_page
 builder
 dataset
 opening
@@ -89,7 +91,7 @@ cli
 """Every module, or room (`ROOMS`, with all their modules), below all that it may import.
 Modules on one line do not import each other. A new module gets its place here, as high as it can stand."""
 
-ROOMS = ("accounting", "audit", "cli", "ledger", "pictures", "policy", "quirks", "sources")
+ROOMS = ("accounting", "audit", "cli", "html", "ledger", "pictures", "policy", "quirks", "sources")
 
 # Within methods only: what is shown shows itself.
 UPWARDS = {
@@ -97,8 +99,11 @@ UPWARDS = {
     ("answer", "chart"),
     ("answer", "formats"),
     ("answer", "pictures"),
+    ("answer", "html"),
+    ("estimate", "html"),
     ("estimate", "outlook"),
     ("estimate", "pictures"),
+    ("plan", "html"),
     ("sandwich", "sandwich_text"),
 }
 

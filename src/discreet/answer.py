@@ -197,6 +197,12 @@ class Answer:
         said += [f"the stored answer of ledger entry {self.entry}, given again at no cost"] if self.replayed else []
         return (table + "\n".join(["", "; ".join(said)]) if said else table).rstrip("\n")
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from discreet.html import answer_html
+
+        return answer_html(self)
+
     def __repr__(self) -> str:
         names = ", ".join(column.name for column in self.columns)
         promise = self.details.get("promise", "")

@@ -13,7 +13,7 @@ from discreet.answer import Answer, AnswerColumn, Value
 from discreet.exact import decimal_text
 from discreet.formats import key_text, shown_values
 
-__all__ = ["Chart", "Mark", "Moment", "Number", "Panel", "chart"]
+__all__ = ["Chart", "Mark", "Moment", "Number", "Panel", "chart", "panels_of"]
 
 Number: TypeAlias = float
 Moment: TypeAlias = datetime.datetime
@@ -116,6 +116,14 @@ def chart(answer: Answer) -> Chart:
         over_time=time is not None,
         level=f"{decimal_text(answer.confidence * 100)} %",
         notes=tuple(notes),
+    )
+
+
+def panels_of(answer: Answer) -> tuple[Panel, ...]:
+    """The answer's statistics, one panel each, in the order of its groups."""
+    labels = [""] * len(answer)
+    return tuple(
+        _panel(column, labels) for column in answer.columns if column.low is not None and column.high is not None
     )
 
 

@@ -148,6 +148,12 @@ class Estimate:
         headers = ["name", "statistic", "epsilon", "scale", f"{decimal_text(self.confidence * 100)} % half-width"]
         return headers, rows, [False, False, True, True, False]
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from discreet.html import estimate_html
+
+        return estimate_html(self)
+
     def __str__(self) -> str:
         from discreet.formats import render_table
 

@@ -22,6 +22,7 @@ __all__ = [
     "render_csv",
     "render_markdown",
     "render_table",
+    "shown_parts",
     "shown_values",
 ]
 
@@ -140,13 +141,18 @@ def key_text(value: Value) -> str:
 
 def shown_values(column: AnswerColumn) -> list[str]:
     """A column's values as a table shows them, each with its interval: "127 (-173 … 427)"."""
+    return [f"{value} ({ends})" if ends else value for value, ends in shown_parts(column)]
+
+
+def shown_parts(column: AnswerColumn) -> list[tuple[str, str]]:
+    """A column's values and intervals as a table shows them; "" where there is no interval."""
     if column.low is None or column.high is None:
-        return [key_text(value) for value in column.values]
+        return [(key_text(value), "") for value in column.values]
     places, precision = _places(column), _precision(column)
     found = []
     for value, low, high in zip(column.values, column.low, column.high, strict=True):
-        ends = "" if low is None or high is None else f" ({_ends(low, high, places, precision)})"
-        found.append(_statistic(value, places, precision) + ends)
+        ends = "" if low is None or high is None else _ends(low, high, places, precision)
+        found.append((_statistic(value, places, precision), ends))
     return found
 
 

@@ -319,6 +319,12 @@ class Plan:
         to be chosen, nobody knows yet.)"""
         return prod(len(keys.rows) for keys in self.key_lists)
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from discreet.html import plan_html
+
+        return plan_html(self)
+
     def with_groups(self, rows: Sequence[tuple[Scalar, ...]]) -> Plan:
         """The plan once its groups are chosen: they are public from then on."""
         return replace(self, selection=None, key_lists=(KeyList(tuple(range(len(self.keys))), tuple(rows)),))
