@@ -22,52 +22,9 @@ from discreet.report_page import page_html
 from test_chart import NASTY, around, made
 
 VOID = {"meta", "br", "hr"}
-ALLOWED = {
-    *[
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "a",
-        "header",
-        "nav",
-        "main",
-        "section",
-        "article",
-        "footer",
-        "h1",
-        "h2",
-        "h3",
-        "p",
-        "ul",
-        "ol",
-        "li",
-        "dl",
-        "dt",
-        "dd",
-    ]
-}
-ALLOWED |= {
-    *[
-        "div",
-        "span",
-        "strong",
-        "pre",
-        "code",
-        "figure",
-        "figcaption",
-        "table",
-        "caption",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-    ]
-}
-ALLOWED |= {*["svg", "g", "rect", "line", "path", "polyline", "polygon"]}
+NAMES = """html head meta title style body a header nav main section article footer h1 h2 h3 p ul ol li dl dt dd
+div span strong pre code figure figcaption table caption thead tbody tr th td svg g rect line path polyline polygon"""
+ALLOWED = set(NAMES.split())
 
 
 @dataclass
