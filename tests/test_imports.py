@@ -255,7 +255,7 @@ def test_no_circles_within_rooms():
 
 
 def reached_from(module: str) -> set[str]:
-    """All modules that it leads to, by imports of any kind. (Who asks the package for its version is led no further.)"""
+    """All modules that it leads to, by imports of any kind. (The package itself leads no further.)"""
     found: set[str] = set()
     pending = [module]
     while pending:
