@@ -224,7 +224,7 @@ def wrong(figure: Figure, say: Words) -> None:
         axes.set_title(name, fontsize=10, loc="left")
     grid[0].text(-8, 0.38, say("without Wang", "没有小王"), color=BLUE, ha="right", fontsize=9)
     grid[0].text(
-        108, 0.38, say("with Wang, who is worth 100", "有小王，他的值是 100"), color=GREEN, ha="left", fontsize=9
+        108, 0.38, say("with Wang, whose value is 100", "有小王，他的值是 100"), color=GREEN, ha="left", fontsize=9
     )
     grid[1].set_xlabel(say("released sum", "发布的总和"))
 
