@@ -12,7 +12,7 @@ from discreet.errors import PolicyError, SourceError, UsageError
 from discreet.exact import decimal_text, parse_positive_integer
 from discreet.ledger import Ledger, default_path
 from discreet.policy import DatasetPolicy, Policy, load_policy
-from discreet.policy.checking import declare, registration_faults
+from discreet.policy.checking import declare, declared_unit, misfits
 from discreet.privacy import parse_budget
 
 if TYPE_CHECKING:
@@ -199,32 +199,7 @@ def _open_declared(
         registration, version = sources.register(location, types=declared.types(), expect=names, **reading), 0
     else:
         registration, version = found
-    owner, faults = declare(declared, registration)
-    faults += registration_faults(declared, registration)
-
-    def opened(registration: Registration, version: int, notice: str) -> Dataset:
-        return Dataset(
-            registration,
-            book,
-            version=version,
-            name=declared.name,
-            unit=declared.privacy_unit or None,
-            row_level=declared.row_level,
-            max_contributions=narrowed["max_contributions"],
-            max_groups_contributed=narrowed["max_groups_contributed"],
-            access=location.address or None,
-            notice=notice,
-            declared=declared,
-            policy=policy,
-            owner=owner,
-        )
-
-    unit = ""
-    try:
-        unit = opened(registration, version, notice).unit_text()
-    except UsageError as fault:
-        where = f"{declared.path}.privacy_unit"
-        faults.append(UsageError(where, f"{fault.thing}: {fault.rule}", fault.value, fault.hint))
+    faults = misfits(declared, registration)
     if faults:
         raise PolicyError(policy.path.name, tuple(faults))
     # The policy fits the source. What follows is written to the ledger, once.
@@ -239,9 +214,24 @@ def _open_declared(
         raise PolicyError(
             policy.path.name, (UsageError(f"{declared.path}.budget", rule, declared.budget.name or None),)
         )
-    _set_budget(policy, declared, book, account, declared.budget.unit or unit)
+    unit = declared.budget.unit or declared_unit(declared, registration).text
+    _set_budget(policy, declared, book, account, unit)
     book.join(identity, account, dataset=declared.name)
-    return opened(registration, version, notice)
+    return Dataset(
+        registration,
+        book,
+        version=version,
+        name=declared.name,
+        unit=declared.privacy_unit or None,
+        row_level=declared.row_level,
+        max_contributions=narrowed["max_contributions"],
+        max_groups_contributed=narrowed["max_groups_contributed"],
+        access=location.address or None,
+        notice=notice,
+        declared=declared,
+        policy=policy,
+        owner=declare(declared, registration)[0],
+    )
 
 
 def location_of(declared: DatasetPolicy, source: str | None = None, *, book: Ledger | None = None) -> Location:

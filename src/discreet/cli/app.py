@@ -312,6 +312,53 @@ def budget(
 
 
 @app.command()
+@takes_reading
+def init(
+    source: o.OwnSource,
+    output: o.PolicyOutput = None,
+    force: o.Force = False,
+    name: o.DatasetName = None,
+    unit: o.Unit = None,
+    row_level: o.RowLevel = False,
+    max_contributions: o.MaxContributions = None,
+    max_groups_contributed: o.MaxGroups = None,
+    bounds: o.OwnBounds = None,
+    keys: o.OwnKeys = None,
+    unknown_groups: o.UnknownGroups = False,
+    budget: o.Budget = None,
+    budget_delta: o.BudgetDelta = None,
+    epsilon: o.DefaultEpsilon = None,
+    ledger: o.LedgerPath = None,
+    types: o.Types = None,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """For the owner: register a source, and begin its policy from the names and types of its columns."""
+    from discreet.cli.init import Wanted, begin_policy
+
+    wanted = Wanted(
+        source=source,
+        output=output,
+        force=force,
+        name=name,
+        unit=unit,
+        row_level=row_level,
+        max_contributions=max_contributions,
+        max_groups_contributed=max_groups_contributed,
+        bounds=bounds,
+        keys=keys,
+        unknown_groups=unknown_groups,
+        budget=budget,
+        budget_delta=budget_delta,
+        epsilon=epsilon,
+        ledger=ledger,
+        types=types,
+        reading=reading,
+    )
+    begin_policy(wanted)
+
+
+@app.command()
 def noise(scale: o.Scale, size: o.Size = "1") -> None:
     """Draw discrete Laplace noise, to look at. Reads nothing, costs nothing."""
     from discreet.cli.noise import show_noise

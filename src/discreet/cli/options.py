@@ -18,9 +18,12 @@ __all__ = [
     "BudgetDelta",
     "BudgetWords",
     "Confidence",
+    "DatasetName",
+    "DefaultEpsilon",
     "Delta",
     "Epsilon",
     "EstimatePlot",
+    "Force",
     "Format",
     "Fresh",
     "Head",
@@ -33,9 +36,13 @@ __all__ = [
     "MaxGroups",
     "OnRealData",
     "Output",
+    "OwnBounds",
+    "OwnKeys",
+    "OwnSource",
     "Picture",
     "Plot",
     "Policy",
+    "PolicyOutput",
     "Public",
     "RaisedBudget",
     "RaisedDelta",
@@ -50,6 +57,7 @@ __all__ = [
     "Timezone",
     "Types",
     "Unit",
+    "UnknownGroups",
     "Verify",
 ]
 
@@ -221,6 +229,44 @@ Fresh = Annotated[
         help="Ask anew, at the whole cost, even if this very question was answered before. Without it the stored "
         "answer is given again, free.",
     ),
+]
+OwnSource = Annotated[
+    str,
+    typer.Argument(metavar="SOURCE", help="What `discreet query` takes: a file, a folder, a pattern, or FILE::TABLE."),
+]
+PolicyOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="The policy to begin; - for stdout. Default: discreet.toml in this folder.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Write over a policy that is there already.")]
+DatasetName = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="What FROM will call the data set. Default: as the file is called."),
+]
+OwnBounds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bounds",
+        metavar="NAME=LOW..HIGH",
+        help="Bounds of a column of numbers, or the first and last day of one of dates. Repeatable.",
+    ),
+]
+OwnKeys = Annotated[
+    list[str] | None,
+    typer.Option("--keys", metavar="NAME=A,B,...", help="The public values of a column, as one CSV line. Repeatable."),
+]
+UnknownGroups = Annotated[
+    bool,
+    typer.Option("--unknown-groups", help="Let groups be chosen from the data. Needs a --budget-delta."),
+]
+DefaultEpsilon = Annotated[
+    str | None,
+    typer.Option("--epsilon", metavar="NUMBER", help="What a query costs that does not say it."),
 ]
 Confidence = Annotated[
     str,

@@ -68,13 +68,15 @@ def _bytes(text: str | bytes) -> bytes:
 class FileDestination:
     """A file that is written beside its place and moved there when it is whole.
 
+    With `new`, nothing that has come to lie there is written over.
+
     Making one creates the new file (empty, under a passing name), so that a folder without permission, a full
     table of inodes or a read-only disk is told before anything is charged. `mode` is that of the file; None for what
     it has, or for what new files have.
     """
 
-    def __init__(self, option: str, path: Path, *, mode: int | None = None) -> None:
-        self._name = str(path)
+    def __init__(self, option: str, path: Path, *, mode: int | None = None, new: bool = False) -> None:
+        self._name, self._new = str(path), new
         self._option = option
         self._temporary: Path | None = None
         self._path = path
@@ -117,7 +119,11 @@ class FileDestination:
                 file.write(_bytes(text))
                 file.flush()
                 os.fsync(file.fileno())
-            self._temporary.replace(self._path)
+            if self._new:
+                os.link(self._temporary, self._path)  # refuses where anything has come to lie since
+                self.discard()
+            else:
+                self._temporary.replace(self._path)
             self._temporary = None
         except OSError as error:
             raise OutputError(self._option, f"could not be written ({_reason(error)})", self._name) from None
@@ -139,6 +145,8 @@ def destination(
     taken: dict[Path, str],
     of_source: Callable[[Path], bool],
     mode: int | None = None,
+    *,
+    new: bool = False,
 ) -> Iterator[Destination]:
     """A destination made ready: a file, or stdout for None or "-".
 
@@ -147,6 +155,7 @@ def destination(
         path: what the user wrote.
         taken: files that must not be written over, under the names to tell them by.
         of_source: whether a file would be, or become, one of those that are read.
+        new: never write over a file.
 
     Raises:
         OutputError: it cannot be written.
@@ -157,7 +166,7 @@ def destination(
         return
     if not path.strip():
         raise UsageError(option, "must be the path of a file", path)
-    ready = FileDestination(option, Path(path), mode=mode)
+    ready = FileDestination(option, Path(path), mode=mode, new=new)
     try:
         for other, what in taken.items():
             if ready.path == other or (ready.path.exists() and other.exists() and ready.path.samefile(other)):

@@ -5,11 +5,46 @@ from __future__ import annotations
 from discreet.errors import UsageError
 from discreet.keys import cast_keys
 from discreet.owner import Declared, DeclaredColumn
+from discreet.plan import Unit
+from discreet.planning import unit_of
 from discreet.policy.declared import ColumnPolicy, DatasetPolicy, near
+from discreet.query import Name, Node, names_in
 from discreet.schema import Column, Kind, Registration, parse_type
 from discreet.sources import check_stored, extended
+from discreet.sql import parse_expression
 
-__all__ = ["declare", "registration_faults"]
+__all__ = ["declare", "declared_unit", "misfits"]
+
+
+def misfits(dataset: DatasetPolicy, registration: Registration) -> list[UsageError]:
+    """All that a data set's policy says and that does not fit its source as it is registered."""
+    faults = declare(dataset, registration)[1] + _reading_faults(dataset, registration)
+    try:
+        declared_unit(dataset, registration)
+    except UsageError as fault:
+        known = registration.schema.names()
+        hint = next((near(name, known) for name in dataset.privacy_unit if name not in known), "")
+        rule = f"{fault.thing}: {fault.rule}"
+        faults.append(UsageError(f"{dataset.path}.privacy_unit", rule, fault.value, fault.hint or hint))
+    return faults
+
+
+def declared_unit(dataset: DatasetPolicy, registration: Registration) -> Unit:
+    """The privacy unit, bound to the source's columns.
+
+    Raises:
+        UsageError: it names an unknown column, or cannot be a unit.
+    """
+    if dataset.row_level:
+        return unit_of(None, registration.schema)
+    nodes: list[Node] = []
+    for text in dataset.privacy_unit:
+        plain = registration.schema.position(text) is not None
+        nodes += (Name((text,)),) if plain else parse_expression(text, "privacy unit")
+    for name in (str(name) for node in nodes for name in names_in(node)):
+        if registration.schema.position(name) is None:
+            registration = extended(registration, name) or registration
+    return unit_of(tuple(nodes), registration.schema)
 
 
 def declare(dataset: DatasetPolicy, registration: Registration) -> tuple[Declared, list[UsageError]]:
@@ -31,7 +66,7 @@ def declare(dataset: DatasetPolicy, registration: Registration) -> tuple[Declare
     return Declared(columns, dataset.unknown_groups, dataset.path), faults
 
 
-def registration_faults(dataset: DatasetPolicy, registration: Registration) -> list[UsageError]:
+def _reading_faults(dataset: DatasetPolicy, registration: Registration) -> list[UsageError]:
     """Where a data set's policy wants its source to be read in another way than it was registered."""
     faults: list[UsageError] = []
     hint = f"discreet refresh {dataset.name} registers it anew, as the policy says"
