@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BudgetError, PolicyError, UsageError
-from discreet.ledger import Caps, Window
+from discreet.ledger import Caps, Method, Window
 from discreet.policy import Policy, load_policy, parse_policy
 from discreet.privacy import PrivacyLoss
 from discreet.query import Bounds
@@ -129,6 +129,24 @@ def test_a_whole_policy() -> None:
     assert actions.budget.caps("anybody") == Caps()
 
 
+def test_how_losses_are_added_up() -> None:
+    """The keys of tighter accounting; with one epsilon for all queries, that is what a query costs."""
+    budget = parse(SMALL).dataset("d").budget
+    assert (budget.accounting, budget.delta_for_groups, budget.epsilon_per_query) == (Method.BASIC, 0, None)
+    more = (
+        "budget.delta = 1e-6\nbudget.accounting = 'renyi'\nbudget.delta_for_groups = 2e-7\nbudget.default_epsilon = 0.5"
+    )
+    budget = parse(SMALL + more).dataset("d").budget
+    assert (budget.accounting, budget.delta_for_groups) == (Method.RENYI, Fraction(1, 5_000_000))
+    assert budget.usual_epsilon == Fraction(1, 2)
+    more = "budget.delta = 1e-6\nbudget.accounting = 'pld'\nbudget.epsilon_per_query = 0.1"
+    budget = parse(SMALL + more).dataset("d").budget
+    assert (budget.accounting, budget.usual_epsilon) == (Method.PLD, Fraction(1, 10))
+    budget.check_query(Fraction(1, 10))
+    with pytest.raises(BudgetError, match=r"is 0\.1, no more and no less.*\(datasets\.d\.budget\.epsilon_per_query\)"):
+        budget.check_query(Fraction(1, 20))
+
+
 def test_row_level() -> None:
     policy = parse(SMALL.replace('privacy_unit = "u"\nmax_contributions = 3', "row_level = true"))
     assert policy.dataset("d").row_level
@@ -147,6 +165,7 @@ def test_an_unknown_data_set_is_named_with_the_near_one() -> None:
 
 
 D = "datasets.d"
+TIGHT = "[budgets.b]\nepsilon = 1\ndelta = 1e-6\naccounting = "
 
 
 @pytest.mark.parametrize(
@@ -210,6 +229,26 @@ D = "datasets.d"
         ("[budgets.b]\nepsilon = 1\nbudget_window = 'month'", "budgets.b.budget_window", "did you mean 'monthly'"),
         ("[budgets.b]\nepsilon = 1\nbudget_window = 3", "budgets.b.budget_window", "must be one of never, daily"),
         ("[datasets.e.budget]\nepsilon = 1\nunit = 'x'", "datasets.e.budget.unit", "not a key"),
+        # accounting
+        ("[budgets.b]\nepsilon = 1\naccounting = 'reny'", "budgets.b.accounting", "basic, renyi, pld.*mean 'renyi'"),
+        ("[budgets.b]\nepsilon = 1\naccounting = 3", "budgets.b.accounting", "must be one of basic, renyi, pld"),
+        ("[budgets.b]\nepsilon = 1\naccounting = 'renyi'", "budgets.b.accounting", "write budgets.b.delta = 1e-6"),
+        (f"{TIGHT}'renyi'\nepsilon_per_query = 0.1", "budgets.b.epsilon_per_query", "max_epsilon_per_query limits"),
+        (f"{TIGHT}'pld'", "budgets.b.epsilon_per_query", "is missing"),
+        (f"{TIGHT}'pld'\nepsilon_per_query = 0", "budgets.b.epsilon_per_query", "from 0.000000000001"),
+        (f"{TIGHT}'pld'\nepsilon_per_query = 2", "budgets.b.epsilon_per_query", "not be above budgets.b.epsilon"),
+        (f"{TIGHT}'pld'\nepsilon_per_query = 0.1\ndefault_epsilon = 0.2", "budgets.b.default_epsilon", "contradicts"),
+        (f"{TIGHT}'pld'\nepsilon_per_query = 0.1\nmax_epsilon_per_query = 0.05", "budgets.b.max_epsilon_per_query",
+         "contradicts budgets.b.epsilon_per_query, which is 0.1"),
+        (f"{TIGHT}'renyi'\ndelta_for_groups = 1e-6", "budgets.b.delta_for_groups", "must be below budgets.b.delta"),
+        (f"{TIGHT}'renyi'\ndelta_for_groups = -1", "budgets.b.delta_for_groups", "must be 0, or a number"),
+        (f"{TIGHT}'renyi'\ndelta_for_groups = 1e-7\ndefault_delta = 2e-7", "budgets.b.default_delta", "part of delta"),
+        (f"{TIGHT}'renyi'\ndefault_delta = 2e-7", "budgets.b.default_delta", "the part of delta for groups"),
+        ("[budgets.b]\nepsilon = 1\ndelta = 1e-6\ndelta_for_groups = 1e-7", "budgets.b.delta_for_groups",
+         "renyi or pld only"),
+        ("[budgets.b]\nepsilon = 1\nepsilon_per_query = 0.1", "budgets.b.epsilon_per_query", "accounting = pld only"),
+        (f"{TIGHT}'renyi'\n[datasets.e]\nunknown_groups = true\nbudget = 'b'", "datasets.e.unknown_groups",
+         "budgets.b.delta_for_groups = 5e-7"),
         # columns
         (f"[{D}.columns.x]\ntype = 'FLOTA'", f"{D}.columns.x.type", "known are BOOLEAN"),
         (f"[{D}.columns.x]\nlower = 1", f"{D}.columns.x.upper", "is missing"),
@@ -346,6 +385,11 @@ KEYS = st.sampled_from(
         "analysts",
         "max_epsilon_per_analyst",
         "budget_window",
+        "accounting",
+        "delta_for_groups",
+        "epsilon_per_query",
+        "default_epsilon",
+        "default_delta",
         "unit",
         "type",
         "lower",

@@ -17,7 +17,7 @@ from discreet.exact import (
     parse_positive_integer,
     parse_rational,
 )
-from discreet.ledger import Balance, Caps, Entry, Ledger
+from discreet.ledger import Balance, Entry, Ledger
 from discreet.owner import Declared
 from discreet.plan import Plan, PublicTable, Request
 from discreet.planning import make_plan
@@ -314,7 +314,7 @@ class Dataset:
         options = query.options
         loss = _one_of("epsilon", epsilon, options.epsilon)
         if loss is None and self._dataset_policy is not None:
-            loss = self._dataset_policy.budget.default_epsilon
+            loss = self._dataset_policy.budget.usual_epsilon
         if loss is None:
             raise UsageError("epsilon", "is required: it says how much privacy the query costs", hint="0.5 is usual")
         allowed = _one_of("delta", delta, options.delta)
@@ -340,7 +340,7 @@ class Dataset:
         )
         self._check_bounds(query, request)
         if self._dataset_policy is not None:
-            Caps(self._dataset_policy.budget.max_epsilon_per_query).check_query(request.epsilon)
+            self._dataset_policy.budget.check_query(request.epsilon)
         names = [*names_in_query(query), *self._owner.columns]
         plan = make_plan(query, self._extended(names, query.relation), request)
         check_sayable(plan)

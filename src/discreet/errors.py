@@ -83,7 +83,7 @@ class PolicyError(UsageError):
     def __init__(self, name: str, faults: tuple[UsageError, ...]) -> None:
         self.faults = faults
         number = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-        super().__init__(f"policy {name}", f"has {number}; nothing was read or charged")
+        super().__init__(f"policy {name}", f"has {number}; nothing was charged")
         self.args = (name, faults)
 
     def __str__(self) -> str:

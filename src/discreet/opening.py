@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet.dataset import Dataset
-from discreet.errors import PolicyError, SourceError, UsageError
-from discreet.exact import decimal_text, parse_positive_integer
+from discreet.errors import BudgetError, PolicyError, SourceError, UsageError
+from discreet.exact import parse_positive_integer
 from discreet.ledger import Ledger, default_path
-from discreet.policy import DatasetPolicy, Policy, load_policy
-from discreet.policy.checking import declare, declared_unit, misfits
+from discreet.policy import BudgetPolicy, DatasetPolicy, Policy, load_policy
+from discreet.policy.checking import budget_faults, declare, declared_unit, misfits
 from discreet.privacy import parse_budget
 
 if TYPE_CHECKING:
@@ -200,6 +200,10 @@ def _open_declared(
     else:
         registration, version = found
     faults = misfits(declared, registration)
+    unit = declared.budget.unit
+    if not faults:
+        unit = unit or declared_unit(declared, registration).text
+        faults = budget_faults(declared, book, identity, unit)
     if faults:
         raise PolicyError(policy.path.name, tuple(faults))
     # The policy fits the source. What follows is written to the ledger, once.
@@ -208,14 +212,8 @@ def _open_declared(
         notice = _registered(declared.name, registration)
         registration, version = _in_force(book, identity)
     account = declared.budget.account or identity
-    in_force = book.account(identity)
-    if in_force not in (identity, account):
-        rule = f"is {in_force.removeprefix('budget:')!r} in the ledger: a budget is shared for good"
-        raise PolicyError(
-            policy.path.name, (UsageError(f"{declared.path}.budget", rule, declared.budget.name or None),)
-        )
-    unit = declared.budget.unit or declared_unit(declared, registration).text
-    _set_budget(policy, declared, book, account, unit)
+    book.set_budget(account, declared.budget.total, unit=unit, window=declared.budget.window)
+    _set_accounting(policy, declared.budget, book, account)
     book.join(identity, account, dataset=declared.name)
     return Dataset(
         registration,
@@ -261,33 +259,22 @@ def _narrowed(declared: DatasetPolicy, name: str, asked: object) -> int | None:
     return number
 
 
-def _set_budget(policy: Policy, declared: DatasetPolicy, book: Ledger, account: str, unit: str) -> None:
-    """The policy's budget in the ledger: set once; another one there is a fault of the policy's.
+def _set_accounting(policy: Policy, declared: BudgetPolicy, book: Ledger, account: str) -> None:
+    """The policy's word on how losses are added up, in force from now on: the total that it promises stays the same.
 
     Raises:
-        PolicyError: naming both, and the way to change either.
+        PolicyError: by that accounting more would be spent than the total.
     """
-    wanted, in_force = declared.budget, book.budget(account)
-    if in_force is not None and in_force.total != wanted.total:
-        faults = []
-        for key, mine, known in (
-            ("epsilon", wanted.total.epsilon, in_force.total.epsilon),
-            ("delta", wanted.total.delta, in_force.total.delta),
-        ):
-            shown, old = decimal_text(mine, digits=30), decimal_text(known, digits=30)
-            if mine > known:
-                hint = f"discreet budget raise {wanted.name or declared.name} --budget {shown} raises it"
-                faults.append(UsageError(f"{wanted.path}.{key}", f"is {old} in the ledger, set for good", shown, hint))
-            elif mine < known:
-                hint = f"write {key} = {old}; caps per query or analyst may be as low as you like"
-                faults.append(UsageError(f"{wanted.path}.{key}", f"is {old} in the ledger, never lowered", shown, hint))
-        raise PolicyError(policy.path.name, tuple(faults))
     try:
-        book.set_budget(account, wanted.total, unit=unit, window=wanted.window)
-    except UsageError as fault:
-        raise PolicyError(
-            policy.path.name, (UsageError(wanted.path, f"{fault.thing} {fault.rule}", fault.value),)
-        ) from None
+        book.set_accounting(
+            account,
+            declared.accounting,
+            delta_for_groups=declared.delta_for_groups,
+            epsilon_per_query=declared.epsilon_per_query,
+        )
+    except BudgetError as error:
+        fault = UsageError(f"{declared.path}.accounting", error.rule, str(declared.accounting), error.hint)
+        raise PolicyError(policy.path.name, (fault,)) from None
 
 
 def _asked(policy: Policy, name: object) -> DatasetPolicy:

@@ -359,6 +359,14 @@ def init(
 
 
 @app.command()
+def check(policy: o.Policy = None) -> None:
+    """For the owner: tell every fault of a policy, in itself, against its sources and against the ledger."""
+    from discreet.cli.check import check_policy
+
+    check_policy(policy)
+
+
+@app.command()
 def noise(scale: o.Scale, size: o.Size = "1") -> None:
     """Draw discrete Laplace noise, to look at. Reads nothing, costs nothing."""
     from discreet.cli.noise import show_noise

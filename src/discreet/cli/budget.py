@@ -230,8 +230,8 @@ def _more(book: Ledger, identity: str, declared: BudgetPolicy | None, history: t
     from discreet.privacy import PrivacyLoss
 
     losses = [entry.loss for entry in history if entry.kind == "debit" and entry.loss is not None]
-    if declared is not None and declared.default_epsilon is not None:
-        loss = PrivacyLoss(declared.default_epsilon)
+    if declared is not None and declared.usual_epsilon is not None:
+        loss = PrivacyLoss(declared.usual_epsilon)
     elif losses:
         loss = losses[-1]
     else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from discreet.errors import UsageError
+from discreet.exact import decimal_text
 from discreet.keys import cast_keys
+from discreet.ledger import Ledger
 from discreet.owner import Declared, DeclaredColumn
 from discreet.plan import Unit
 from discreet.planning import unit_of
@@ -13,7 +15,7 @@ from discreet.schema import Column, Kind, Registration, parse_type
 from discreet.sources import check_stored, extended
 from discreet.sql import parse_expression
 
-__all__ = ["declare", "declared_unit", "misfits"]
+__all__ = ["budget_faults", "declare", "declared_unit", "misfits"]
 
 
 def misfits(dataset: DatasetPolicy, registration: Registration) -> list[UsageError]:
@@ -26,6 +28,45 @@ def misfits(dataset: DatasetPolicy, registration: Registration) -> list[UsageErr
         hint = next((near(name, known) for name in dataset.privacy_unit if name not in known), "")
         rule = f"{fault.thing}: {fault.rule}"
         faults.append(UsageError(f"{dataset.path}.privacy_unit", rule, fault.value, fault.hint or hint))
+    return faults
+
+
+def budget_faults(dataset: DatasetPolicy, book: Ledger, source: str, unit: str) -> list[UsageError]:
+    """Where a data set's budget is another than the one that is in force. Only the owner's acts change that: each fault
+    says which.
+
+    Args:
+        source: what the ledger calls the source.
+        unit: its privacy unit, in its canonical wording.
+    """
+    wanted = dataset.budget
+    account, in_force = wanted.account or source, book.account(source)
+    if in_force not in (source, account):
+        rule = f"is {in_force.removeprefix('budget:')!r} in the ledger: a budget is shared for good"
+        return [UsageError(f"{dataset.path}.budget", rule, wanted.name or None)]
+    faults: list[UsageError] = []
+    budget, own = book.budget(account), book.budget(source)
+    where = f"{wanted.path}.unit" if wanted.unit else f"{dataset.path}.privacy_unit"
+    for known in dict.fromkeys((budget, own)):
+        if known is not None and known.unit != (wanted.unit or unit):
+            rule = f"is {known.unit!r} in the ledger: losses about another unit cannot be added to a budget"
+            faults.append(UsageError(where, rule, wanted.unit or unit))
+    if budget is None:
+        return faults
+    for key, mine, set_ in (
+        ("epsilon", wanted.total.epsilon, budget.total.epsilon),
+        ("delta", wanted.total.delta, budget.total.delta),
+    ):
+        shown, old = decimal_text(mine, digits=30), decimal_text(set_, digits=30)
+        if mine > set_:
+            hint = f"`discreet budget raise {wanted.name or dataset.name}` raises it to what the policy says"
+            faults.append(UsageError(f"{wanted.path}.{key}", f"is {old} in the ledger, set for good", shown, hint))
+        elif mine < set_:
+            hint = f"write {key} = {old}; caps per query or analyst may be as low as you like"
+            faults.append(UsageError(f"{wanted.path}.{key}", f"is {old} in the ledger, never lowered", shown, hint))
+    if budget.window is not wanted.window:
+        rule = f"is {budget.window!s} in the ledger, set for good"
+        faults.append(UsageError(f"{wanted.path}.budget_window", rule, str(wanted.window)))
     return faults
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BudgetError, UsageError
-from discreet.ledger.records import Caps, Window
+from discreet.exact import decimal_text
+from discreet.ledger.records import Caps, Method, Window
 from discreet.privacy import PrivacyLoss
 from discreet.query import Bounds
 
@@ -55,6 +56,9 @@ class BudgetPolicy:
         max_epsilon_per_query: of one query.
         max_epsilon_per_analyst: of each analyst who is not named in `analysts`.
         analysts: the most epsilon of single analysts, by name.
+        accounting: how losses are added up; see `docs/accounting.md`.
+        delta_for_groups: RENYI, PLD: the part of delta for groups chosen from the data; the rest is the accounting's.
+        epsilon_per_query: PLD: what every query costs.
     """
 
     path: str
@@ -67,11 +71,36 @@ class BudgetPolicy:
     max_epsilon_per_query: Fraction | None = None
     max_epsilon_per_analyst: Fraction | None = None
     analysts: Mapping[str, Fraction] = field(default_factory=dict)
+    accounting: Method = Method.BASIC
+    delta_for_groups: Fraction = Fraction(0)
+    epsilon_per_query: Fraction | None = None
+
+    @property
+    def usual_epsilon(self) -> Fraction | None:
+        """What a query costs that does not say it."""
+        return self.default_epsilon if self.epsilon_per_query is None else self.epsilon_per_query
 
     @property
     def account(self) -> str:
         """What the ledger calls a shared budget; "" for one of a data set's own."""
         return f"budget:{self.name}" if self.name else ""
+
+    def check_query(self, epsilon: Fraction) -> None:
+        """Refuse a query that costs more than one may, or something else than each must.
+
+        Raises:
+            BudgetError: naming the owner's value.
+        """
+        Caps(self.max_epsilon_per_query).check_query(epsilon)
+        if self.epsilon_per_query not in (None, epsilon):
+            fixed = decimal_text(self.epsilon_per_query)
+            raise BudgetError(
+                "epsilon of one query",
+                f"is {fixed}, no more and no less, by the owner's policy ({self.path}.epsilon_per_query). Nothing was "
+                "charged",
+                decimal_text(epsilon),
+                f"leave --epsilon out, or ask with epsilon {fixed}",
+            )
 
     def caps(self, analyst: str) -> Caps:
         """What one query of this analyst, and all of them, may cost.

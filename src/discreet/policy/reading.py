@@ -16,7 +16,7 @@ from discreet.bounds import checked_bounds
 from discreet.errors import PolicyError, SourceError, UsageError
 from discreet.exact import decimal_text, parse_delta, parse_epsilon, parse_rational
 from discreet.keys import split_line
-from discreet.ledger.records import Window
+from discreet.ledger.records import Method, Window
 from discreet.policy.declared import BudgetPolicy, ColumnPolicy, DatasetPolicy, Policy, near
 from discreet.policy.tables import Faults, Table, flag, number, text, texts, whole
 from discreet.privacy import PrivacyLoss
@@ -148,6 +148,14 @@ def _budget(table: Table, name: str) -> BudgetPolicy:
             if cap is not None:
                 analysts[who] = cap
     window = table.take("budget_window", _window) or Window.NEVER
+    method = table.take("accounting", _method) or Method.BASIC
+    selections = table.take("delta_for_groups", lambda at, value: parse_delta(number(at, value), name=at))
+    each = table.take("epsilon_per_query", within)
+    _check_accounting(table, method, delta, selections, each)
+    _check_each(table, each, query, usual)
+    if method is not Method.BASIC and usual_delta is not None and usual_delta > (selections or 0):
+        rule = f"must not be above {table.at('delta_for_groups')}, the part of delta for groups"
+        table.faults.note(table.at("default_delta"), rule, decimal_text(usual_delta, digits=30))
     # The name of one unit matters between data sets: one of its own has nobody to agree with.
     unit = table.take("unit", text) if name else None
     table.finish()
@@ -162,7 +170,54 @@ def _budget(table: Table, name: str) -> BudgetPolicy:
         query,
         analyst,
         analysts,
+        method,
+        selections or Fraction(0),
+        each,
     )
+
+
+def _check_accounting(
+    table: Table, method: Method, delta: Fraction, selections: Fraction | None, each: Fraction | None
+) -> None:
+    """What a tighter accounting rests on."""
+    if method is Method.BASIC:
+        for key, value in (("delta_for_groups", selections), ("epsilon_per_query", each)):
+            if value is not None:
+                kinds = "renyi or pld" if key == "delta_for_groups" else "pld"
+                rule = f"means something with accounting = {kinds} only"
+                table.faults.note(table.at(key), rule, decimal_text(value, digits=30))
+        return
+    if delta == 0:
+        rule = "needs a delta: the chance that its promise fails"
+        table.faults.note(table.at("accounting"), rule, str(method), f"write {table.at('delta')} = 1e-6")
+    elif selections is not None and selections >= delta:
+        rule = f"must be below {table.at('delta')}: what is left of it is the accounting's"
+        table.faults.note(table.at("delta_for_groups"), rule, decimal_text(selections, digits=30))
+    if method is Method.PLD and "epsilon_per_query" not in table:
+        table.require("epsilon_per_query", "accounting = pld rests on one epsilon for all queries", "0.1, for example")
+    if method is Method.RENYI and each is not None:
+        rule = "means something with accounting = pld only: renyi holds for every choice of epsilons"
+        table.faults.note(table.at("epsilon_per_query"), rule, decimal_text(each), "max_epsilon_per_query limits them")
+
+
+def _check_each(table: Table, each: Fraction | None, most: Fraction | None, usual: Fraction | None) -> None:
+    """Where every query costs the same, nothing else may be said of what one costs."""
+    if each is None:
+        return
+    for key, value, clash in (
+        ("max_epsilon_per_query", most, most is not None and most < each),
+        ("default_epsilon", usual, usual not in (None, each)),
+    ):
+        if clash and value is not None:
+            rule = f"contradicts {table.at('epsilon_per_query')}, which is {decimal_text(each)}"
+            table.faults.note(table.at(key), rule, decimal_text(value), "leave it out")
+
+
+def _method(at: str, value: object) -> Method:
+    if not isinstance(value, str) or value not in tuple(Method):
+        hint = near(value, [str(one) for one in Method]) if isinstance(value, str) else ""
+        raise UsageError(at, f"must be one of {', '.join(Method)}", str(value), hint)
+    return Method(value)
 
 
 def _default_delta(at: str, value: object, total: Fraction, path: str) -> Fraction:
@@ -221,6 +276,11 @@ def _dataset(table: Table, name: str, folder: Path, budgets: Mapping[str, Budget
     if unknown_groups and budget is not None and budget.total.delta == 0:
         rule = "needs a delta: a group that only one person has could be shown with that probability"
         table.faults.note(table.at("unknown_groups"), rule, True, f"{budget.path}.delta = 1e-6")
+    elif (
+        unknown_groups and budget is not None and budget.accounting is not Method.BASIC and not budget.delta_for_groups
+    ):
+        rule = f"needs a part of the delta, as accounting = {budget.accounting!s} takes what is left of it"
+        table.faults.note(table.at("unknown_groups"), rule, True, f"{budget.path}.delta_for_groups = 5e-7, say")
     columns = {column: _column(below, folder) for column, below in table.tables("columns")}
     invariants = table.take("invariants", texts) or ()
     table.finish()

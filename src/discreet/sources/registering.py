@@ -133,7 +133,8 @@ def check_stored(registration: Registration, **options: Any) -> None:
         if name == "names":
             known = [column.name for column in registration.schema.columns[: len(value)]]
         if known != value:
-            was = "without it" if known is None else f"with {_shown(known)}"
+            none = known is None or (known == [] and name != "records")  # [] is the whole document
+            was = "without it" if none else f"with {_shown(known)}"
             hint = "leave it out, or register it anew under another ledger"
             raise UsageError(name, f"was registered {was}; how a source is read is fixed then", _shown(value), hint)
     for column, type_ in asked.types.items():
