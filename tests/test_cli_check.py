@@ -161,7 +161,7 @@ def test_tighter_accounting_by_the_policy(discreet: Command, folder: Path) -> No
     ask = ("estimate", COUNT, "--epsilon", "0.1")
     assert "about 51 like this one fit into the budget" in discreet(*ask).err
     for _ in range(2):
-        assert discreet("query", COUNT, "--epsilon", "0.1").code == 0
+        assert discreet("query", COUNT, "--epsilon", "0.1", "--fresh").code == 0
     (folder / "discreet.toml").write_text(TIGHT)
     with contextlib.closing(library.open("visits", policy="discreet.toml")) as data:
         more = data.how_many_more(data.plan(COUNT, epsilon="0.1"))
@@ -192,7 +192,7 @@ def test_groups_chosen_from_the_data_need_their_part_of_delta(discreet: Command,
     (folder / "discreet.toml").write_text(
         text.replace('"renyi"', '"renyi"\ndelta_for_groups = 1e-7\ndefault_delta = 5e-8')
     )
-    ask = ("query", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "--epsilon", "0.1")
+    ask = ("query", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "--epsilon", "0.1", "--fresh")
     for _ in range(2):
         assert discreet(*ask).code == 0
     done = discreet(*ask)
