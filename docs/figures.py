@@ -13,6 +13,7 @@ from functools import cache
 from dp_accounting.pld import privacy_loss_distribution
 from scipy import optimize, stats
 
+from discreet.accounting.renyi import best_order, converted, laplace_divergence
 from discreet.accounting.same_epsilon import composed_epsilon
 from discreet.laplace import DiscreteLaplace, Laplace, LaplaceMechanism, textbook
 
@@ -33,6 +34,7 @@ __all__ = [
     "low_bits",
     "math",
     "outside",
+    "renyi",
     "wrong_guess",
 ]
 
@@ -113,6 +115,12 @@ def discrete_mean_size(scale: int) -> float:
 def composed(count: int, epsilon: str, delta: str = "0.000001") -> float:
     """What `count` queries of one epsilon are worth together, by the house's own accounting."""
     return float(composed_epsilon(count, Fraction(epsilon), Fraction(delta)))
+
+
+def renyi(count: int, epsilon: str, budget: str, delta: str = "0.000001") -> float:
+    """The same by the Renyi filter, at the order that serves a budget."""
+    order = best_order(Fraction(budget), Fraction(delta))
+    return float(count * laplace_divergence(order, 1, Fraction(epsilon)) + converted(order, Fraction(delta)))
 
 
 def best_choice(scores: tuple[int, ...], epsilon: float) -> float:
