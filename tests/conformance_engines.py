@@ -14,14 +14,29 @@ from definition import Row
 from discreet.engines.duckdb import DuckDBEngine
 from discreet.engines.engine import Engine
 from discreet.engines.postgres import PostgresEngine
+from discreet.engines.postgres_connection import SETTINGS
+from discreet.expressions import Expression
 from discreet.plan import Plan
+from discreet.quirks import Quirks
+from discreet.quirks.postgres import POSTGRES
+from discreet.quirks.postgres_words import type_name
 from discreet.relational import compile_plan
-from discreet.schema import Registration
+from discreet.row_rendering import render
+from discreet.schema import Kind, Registration, Type
 from discreet.sources import locate, register
+from expression_tables import SCHEMA, nasty_rows, values_of
 from postgres_server import PostgresServer
 from tables import TYPES, store
 
-__all__ = ["Bench", "DuckDBBench", "PostgresBench", "totals_of"]
+__all__ = [
+    "EXPRESSION_ROWS",
+    "Bench",
+    "DuckDBBench",
+    "ExpressionBench",
+    "PostgresBench",
+    "PostgresExpressions",
+    "totals_of",
+]
 
 
 class Bench(Protocol):
@@ -93,3 +108,89 @@ def _as_text(value: Any) -> str | None:
     if isinstance(value, dt.date):
         return value.isoformat()
     return f"{value:f}" if isinstance(value, Decimal) else repr(value)
+
+
+# --- row expressions --------------------------------------------------------------------------------------------------
+
+EXPRESSION_ROWS = nasty_rows(seed=7, count=90)
+"""Of the layout of `expression_tables`."""
+
+
+class ExpressionBench(Protocol):
+    """Where an engine's row expressions are tested, over `EXPRESSION_ROWS`.
+
+    Attributes:
+        name: of the engine.
+        quirks: its own words.
+        refused: how many of the functions on columns it may refuse.
+    """
+
+    name: str
+    quirks: Quirks
+    refused: int
+
+    def values(self, expressions: Sequence[Expression]) -> list[list[Any]]:
+        """The value of each in every row, in order."""
+        ...
+
+    def duckdb(self, expression: Expression) -> list[Any]:
+        """DuckDB's values."""
+        ...
+
+
+class PostgresExpressions:
+    """A table of all columns."""
+
+    name, quirks, refused = "postgres", POSTGRES, 4
+
+    def __init__(self, server: PostgresServer, duckdb: Any) -> None:
+        self._duckdb = duckdb
+        self._connection = psycopg.connect(server.url(server.new_database()), autocommit=True)
+        for name, value in SETTINGS.items():
+            self._connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+        columns = [f"c{i} {_column(column.type)}" for i, column in enumerate(SCHEMA.columns)]
+        self._connection.execute(f"CREATE TABLE public.source (place integer, {', '.join(columns)})".encode())
+        with self._connection.cursor().copy("COPY public.source FROM STDIN") as copy:
+            for place, row in enumerate(EXPRESSION_ROWS):
+                copy.write_row([str(place), *map(_as_text, row)])
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._connection.close()
+
+    def duckdb(self, expression: Expression) -> list[Any]:
+        return values_of(self._duckdb, expression)
+
+    def values(self, expressions: Sequence[Expression]) -> list[list[Any]]:
+        texts = [POSTGRES.sql(render(expression, POSTGRES)) for expression in expressions]
+        chosen = [f"CAST({text} AS text), CAST(pg_typeof({text}) AS text)" for text in texts]
+        text = f"SELECT {', '.join(chosen)} FROM public.source ORDER BY place"
+        rows = self._connection.execute(text.encode()).fetchall()
+        for i, expression in enumerate(expressions):
+            assert {row[2 * i + 1] for row in rows} == {type_name(expression.type).split("(")[0]}, texts[i]
+        return [[_from_text(row[2 * i], expression.type) for row in rows] for i, expression in enumerate(expressions)]
+
+
+def _column(type_: Type) -> str:
+    return type_name(type_) + (' COLLATE "C"' if type_.kind is Kind.TEXT else "")
+
+
+def _from_text(text: str | None, type_: Type) -> Any:
+    """A value that was cast to text, of the Python type that stands for it."""
+    match type_.kind:
+        case _ if text is None:
+            return None
+        case Kind.BOOLEAN:
+            return {"true": True, "false": False}[text]
+        case Kind.INTEGER:
+            return int(text)
+        case Kind.DECIMAL:
+            return Decimal(text)
+        case Kind.FLOAT:
+            return float(text)
+        case Kind.TEXT:
+            return text
+        case Kind.DATE:
+            return dt.date.fromisoformat(text)
+        case _:
+            return dt.datetime.fromisoformat(text)

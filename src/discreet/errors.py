@@ -7,6 +7,8 @@ value from the data, never an engine's own text) and, where there is one, a *hin
 
 from __future__ import annotations
 
+import re
+
 __all__ = [
     "BudgetError",
     "DiscreetError",
@@ -17,6 +19,7 @@ __all__ = [
     "RefusedError",
     "SourceError",
     "UsageError",
+    "without_password",
 ]
 
 _LONGEST_VALUE = 120
@@ -45,13 +48,21 @@ class DiscreetError(Exception):
     def __str__(self) -> str:
         text = f"{self.thing}: {self.rule}"
         if self.value is not None:
-            shown = self.value if isinstance(self.value, str) else repr(self.value)
+            shown = without_password(self.value if isinstance(self.value, str) else repr(self.value))
             if len(shown) > _LONGEST_VALUE:
                 shown = shown[: _LONGEST_VALUE - 1] + "…"
             text += f" (got {shown!r})" if isinstance(self.value, str) else f" (got {shown})"
         if not text.endswith((".", "!", "?")):
             text += "."
-        return f"{text} Hint: {self.hint}" if self.hint else text
+        return f"{text} Hint: {without_password(self.hint)}" if self.hint else text
+
+
+_PASSWORDS = re.compile(r"(?i)(postgres(?:ql)?://)\S*@|([?&]password=)[^&\s]*")
+
+
+def without_password(text: str) -> str:
+    """A text for people in which an address of a database is named without user and password."""
+    return _PASSWORDS.sub(r"\1\2", text)
 
 
 class SourceError(DiscreetError):

@@ -14,14 +14,14 @@ from discreet.errors import SourceError
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = ["OLDEST", "connect", "psycopg_or_hint"]
+__all__ = ["OLDEST", "SETTINGS", "connect", "psycopg_or_hint"]
 
 OLDEST = 14
 """The oldest server: since this one the epoch of a time is an exact number, and numeric knows infinities."""
 
 _LONGEST = "3600s"
 
-_SETTINGS = {
+SETTINGS = {
     # Nobody's functions and operators but the server's own: names in another schema cannot stand in for them.
     "search_path": "pg_catalog",
     "TimeZone": "UTC",
@@ -32,6 +32,7 @@ _SETTINGS = {
     # A table whose rows are chosen by policies of its own is refused, rather than read through them.
     "row_security": "off",
 }
+"""Of every session."""
 
 
 def psycopg_or_hint() -> None:
@@ -75,7 +76,7 @@ def connect(address: str, shown: str) -> Iterator[Connection]:
     try:
         connection.read_only = True
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        for name, value in _SETTINGS.items():
+        for name, value in SETTINGS.items():
             connection.execute("SELECT set_config(%s, %s, true)", [name, value])
         connection.execute(
             "SELECT set_config('statement_timeout', %s, true) WHERE current_setting('statement_timeout') = '0'",

@@ -17,6 +17,8 @@ def _lower(letter: str) -> str:
 
 
 def _upper(letter: str) -> str:
+    if letter == "ß":
+        return "ẞ"
     for changed in (letter.upper(), letter.title()):
         if len(changed) == 1:
             return changed

@@ -92,7 +92,7 @@ def literal(constant: Literal) -> exp.Expr:
     if isinstance(value, bool):
         return words("TRUE" if value else "FALSE")
     if isinstance(value, str):
-        return exp.Var(this=quoted(value))
+        return exp.Var(this=f"CAST({quoted(value)} AS text)")
     if isinstance(value, int) and type_.kind is Kind.INTEGER:
         return exp.Var(this=f"CAST('{value}' AS {type_name(type_)})")
     if type_.kind is Kind.FLOAT and isinstance(value, int | Decimal):

@@ -166,7 +166,13 @@ def where_it_was(source: str | os.PathLike[str], *, table: str | None = None) ->
     A source that was registered is planned by its stored schema, whatever became of its files.
     """
     text = os.fspath(source)
-    if not text or not _is_a_name(text) or Path(text).expanduser().exists() or _GLOB.search(text):
+    if (
+        not text
+        or _SERVER.match(text)
+        or not _is_a_name(text)
+        or Path(text).expanduser().exists()
+        or _GLOB.search(text)
+    ):
         return ()
     found = []
     for before, after in ((text, table), text.rpartition("::")[::2]):
