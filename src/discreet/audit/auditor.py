@@ -10,8 +10,11 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet.audit import promises
-from discreet.audit.replay import Distance, Trace, compare, distances, follow, loss, same_totals
-from discreet.audit.report import Finding, Report, Used
+from discreet.audit.freshness import repeated
+from discreet.audit.replay import ANSWERED, Distance, Trace, compare, distances, follow, loss, same_totals
+from discreet.audit.report import Finding, Report, Used, broken
+from discreet.audit.side_channels import measure
+from discreet.audit.statistics import attack
 from discreet.audit.synthetic import fill
 from discreet.audit.tables import WHOLE, Neighbour, Tables
 from discreet.audit.values import needed
@@ -31,9 +34,17 @@ class Extent:
 
     Attributes:
         neighbours: how many units are taken out, at the most.
+        runs: of the noise, on each table; None for as many as take a second or a few.
+        answers: how many whole answers are made on each table.
+        measured: whether times are taken, and it is found out what would have been told.
+        to_the_end: whether to go on after a part that found something.
     """
 
     neighbours: int = 30
+    runs: int | None = None
+    answers: int = 400
+    measured: bool = True
+    to_the_end: bool = True
 
 
 @dataclass(frozen=True)
@@ -83,11 +94,36 @@ def audit(
         else:
             tables.copy(plan.registration, needed(plan))
         findings = [Finding("machinery", where, what) for where, what in _machinery(plan, tables, folder)]
-        progress("neighbours", 0)
         pairs: list[_Pair] = []
-        for where, what, pair in _replays(plan, tables, label, real, extent.neighbours, progress):
-            pairs += [] if pair is None else [pair]
-            findings += [Finding("neighbours", where, text) for text in what]
+        if extent.to_the_end or not findings:
+            for where, what, pair in _replays(plan, tables, label, real, extent.neighbours, progress):
+                pairs += [] if pair is None else [pair]
+                findings += [Finding("neighbours", where, text) for text in what]
+                if pair is not None and pair.loss > plan.loss.epsilon:
+                    text = f"the totals moved so far that epsilon is {float(pair.loss):.4g}, more than the query costs"
+                    findings.append(Finding("neighbours", where, text))
+                if findings and not extent.to_the_end:
+                    break
+        seen = times = None
+        worst = max((pair for pair in pairs if pair.moved), key=lambda pair: pair.loss, default=None)
+        if extent.to_the_end or not findings:
+            findings += [Finding("statistics", "freshness", what) for what in repeated()]
+        if worst is not None and (extent.to_the_end or not findings):
+            seen = attack(
+                plan,
+                worst.whole,
+                worst.without,
+                confidence=CONFIDENCE,
+                runs=extent.runs,
+                answers=extent.answers,
+                power=extent.measured,
+                progress=lambda share: progress("statistics", share),
+            )
+            if not seen.passed:
+                findings.append(Finding("statistics", worst.neighbour.why, broken(seen)))
+        if worst is not None and extent.measured:
+            progress("side channels", 0)
+            times = measure(tables, worst.neighbour, CONFIDENCE)
         return Report(
             plan=plan,
             real=real,
@@ -97,6 +133,9 @@ def audit(
             compared=tuple(pair.neighbour.why for pair in pairs),
             used=_used(pairs),
             loss=max((pair.loss for pair in pairs), default=Fraction(0)),
+            worst="" if worst is None else worst.neighbour.why,
+            seen=seen,
+            times=times,
             findings=tuple(findings),
         )
 
@@ -157,6 +196,8 @@ def _replays(
 
 
 def _comparable(one: Trace, other: Trace) -> bool:
+    if ANSWERED != one.outcome or ANSWERED != other.outcome:
+        return False
     return [len(total) for total in one.totals] == [len(total) for total in other.totals]
 
 

@@ -14,7 +14,7 @@ from discreet import exact, release
 from discreet.audit.replay import ANSWERED, follow, told
 from discreet.audit.script import Script
 from discreet.audit.tables import WHOLE, Tables
-from discreet.errors import EngineError, UsageError
+from discreet.errors import DiscreetError, EngineError, UsageError
 from discreet.laplace.limbs import Int128Array
 from discreet.laplace.mechanism import LaplaceMechanism
 from discreet.laplace.sampler import draw_limbs
@@ -102,5 +102,7 @@ def released_as_planned(plan: Plan, tables: Tables, folder: Path, confidence: Fr
         balance = ledger.balance(source)
         if balance is None or balance.spent.epsilon != plan.loss.epsilon:
             yield "the ledger was not charged what the query costs"
+    except DiscreetError as error:
+        yield f"it ends before the answer: {told(error)}"
     finally:
         ledger.close()

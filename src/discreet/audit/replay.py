@@ -24,7 +24,7 @@ from discreet.relational import Statement, compile_plan, needed_columns
 from discreet.relational_selection import SelectionStatement, compile_selection
 from discreet.release import add_noise, choose_groups
 
-__all__ = ["ANSWERED", "Distance", "Trace", "compare", "distances", "follow", "loss", "same_totals", "told"]
+__all__ = ["ANSWERED", "Distance", "Key", "Trace", "compare", "distances", "follow", "loss", "same_totals", "told"]
 
 ANSWERED = "answered"
 _MOST_KEYS = 400
