@@ -196,7 +196,7 @@ def _replays(
 
 
 def _comparable(one: Trace, other: Trace) -> bool:
-    if ANSWERED != one.outcome or ANSWERED != other.outcome:
+    if one.outcome != ANSWERED or other.outcome != ANSWERED:
         return False
     return [len(total) for total in one.totals] == [len(total) for total in other.totals]
 

@@ -126,11 +126,11 @@ def _without_noise(which: Callable[[Any], bool]) -> Change:
 
 
 def _nan_fails(real: Any) -> Any:
-    def on_grid(x: Any, type_: Any, grid: Any) -> Any:
+    def on_grid(x: Any, type_: Any, grid: Any, *rest: Any) -> Any:
         if type_.kind is not Kind.FLOAT:
-            return real(x, type_, grid)
+            return real(x, type_, grid, *rest)
         whole = exp.Cast(this=x.copy(), to=exp.DataType.build("BIGINT"))
-        return exp.Case(ifs=[exp.If(this=exp.func("isnan", x.copy()), true=whole)], default=real(x, type_, grid))
+        return exp.Case(ifs=[exp.If(this=exp.func("isnan", x.copy()), true=whole)], default=real(x, type_, grid, *rest))
 
     return on_grid
 
@@ -138,8 +138,8 @@ def _nan_fails(real: Any) -> Any:
 def _clamp_first(real: Any) -> Any:
     """The self-test asks for the sum of three times n."""
 
-    def on_grid(x: Any, type_: Any, grid: Any) -> Any:
-        within = real(x, type_, grid)
+    def on_grid(x: Any, type_: Any, grid: Any, *rest: Any) -> Any:
+        within = real(x, type_, grid, *rest)
         return within if type_.kind is Kind.FLOAT else exp.Mul(this=exp.paren(within), expression=exp.Literal.number(3))
 
     return on_grid
@@ -212,10 +212,9 @@ FAULTS = (
     Fault("a mean divides by the true count", (
         ("discreet.release:add_noise", _without_noise(lambda m: m.statistic == "count" and m.expression is not None)),
     )),
-    Fault("no clamp", (("discreet.rendering:_clamp", lambda real: lambda x, low, high: x),)),
+    Fault("no clamp", (("discreet.statement_parts:clamp", lambda real: lambda x, low, high: x),)),
     Fault("the clamp comes before the expression", (("discreet.rendering:on_grid", _clamp_first),)),
     Fault("NaN is let through", (
-        ("discreet.sources.cells:finite", lambda real: lambda value, type_: value),
         ("discreet.rendering:on_grid", _nan_fails),
     )),
     Fault("heavy units are not cut down", (

@@ -100,13 +100,13 @@ def _follow(
 ) -> None:
     script = Script(label)
     if plan.selection is None:
-        statement = _statement(plan, script)
+        statement = _statement(plan, script, engine)
         trace.statements = _texts(statement)
         trace.totals = engine.run(statement)
         public = plan
     else:
         with engine.session(needed_columns(plan), plan.joins) as session:
-            chosen = compile_selection(plan, plan.selection.limit, script.bits(128))
+            chosen = compile_selection(plan, plan.selection.limit, script.bits(128), engine.quirks)
             units = session.candidates(chosen)
             numbers = units.to_ints()
             if len(numbers) <= _MOST_KEYS:
@@ -123,7 +123,7 @@ def _follow(
             # side by side under a script of its own.
             script = Script(f"{label}/released groups")
             if public.groups:
-                statement = _statement(public, script)
+                statement = _statement(public, script, engine)
                 trace.statements += _texts(statement)
                 trace.totals = session.totals(statement)
             else:
@@ -139,9 +139,9 @@ def _follow(
     trace.answer = answer_columns(public, public.group_keys(), trace.noisy, confidence)
 
 
-def _statement(plan: Plan, script: Script) -> Statement:
+def _statement(plan: Plan, script: Script, engine: Engine) -> Statement:
     chooses = any(m.statistic == "distinct_count" for m in plan.measurements)
-    return compile_plan(plan, script.bits(128) if chooses else 0)
+    return compile_plan(plan, script.bits(128) if chooses else 0, engine.quirks)
 
 
 def _texts(statement: Statement | SelectionStatement) -> tuple[str, ...]:

@@ -257,6 +257,8 @@ def audit(
     policy: o.Policy = None,
     types: o.Types = None,
     report: o.AuditReport = None,
+    plot: o.AuditPlot = None,
+    self_test: o.SelfTest = False,
     *,
     reading: dict[str, Any],
 ) -> None:
@@ -283,7 +285,7 @@ def audit(
         ledger=ledger,
         policy=policy,
     )
-    show_audit(question, Wanted(words, synthetic, on_real_data, label, report))
+    show_audit(question, Wanted(words, synthetic, on_real_data, label, report, plot, self_test))
 
 
 @app.command()

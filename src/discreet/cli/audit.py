@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.cli.arguments import read_types
+from discreet.cli.output import write_stdout
+from discreet.cli.pictures import check_picture, written
 from discreet.cli.policies import split_words
 from discreet.cli.progress import progress_bar
 from discreet.cli.query import Question, destinations, planned
@@ -43,6 +45,8 @@ class Wanted:
         on_real_data: work on a copy of the owner's rows.
         label: of the synthetic rows.
         report: where everything is written as JSON.
+        plot: where the histograms are drawn.
+        self_test: no question: plant faults, and see that each is caught.
     """
 
     words: Sequence[str] | None
@@ -50,6 +54,8 @@ class Wanted:
     on_real_data: bool = False
     label: str = ""
     report: str | None = None
+    plot: str | None = None
+    self_test: bool = False
 
 
 def show_audit(question: Question, wanted: Wanted) -> None:
@@ -59,21 +65,51 @@ def show_audit(question: Question, wanted: Wanted) -> None:
         AuditError: the promise is not kept.
         DiscreetError: as `estimate`; or the report cannot be written.
     """
+    if wanted.self_test:
+        _test_itself(wanted)
+        return
     from discreet.audit.auditor import audit
 
+    kind = None if wanted.plot is None else check_picture("--plot", wanted.plot)
     if wanted.on_real_data and wanted.report is None:
         rule = "is required with --on-real-data: what is found there is as private as the rows, and is not printed"
         raise UsageError("--report", rule, hint="--report FILE")
     with _asked(question, wanted) as (asked, dataset, plan):
         private = wanted.on_real_data
-        with destinations(asked, dataset, None, wanted.report, private=private) as (table, document, _):
+        places = destinations(asked, dataset, None, wanted.report, plot=wanted.plot, private=private)
+        with places as (table, document, plot):
             with progress_bar() as progress:
                 found = audit(plan, label=wanted.label, real=wanted.on_real_data, progress=progress)
             if document is not None:
                 document.write(json.dumps(found.document(), indent=2, ensure_ascii=False) + "\n", machine=True)
+            if plot is not None and kind is not None:
+                from discreet.audit.picture import draw_histograms
+
+                plot.write(written(draw_histograms(found, kind)), machine=True)
             if not wanted.on_real_data:
                 table.write("\n".join(found.lines()) + "\n", machine=False)
     _end(found, wanted)
+
+
+def _test_itself(wanted: Wanted) -> None:
+    """Plant every fault, print which part caught it, and end with an error if one was not caught."""
+    from discreet.audit.self_test import self_test
+
+    if wanted.words or wanted.synthetic or wanted.on_real_data:
+        raise UsageError("--self-test", "takes no question: it brings its own", " ".join(wanted.words or ()) or None)
+    missed, faults = [], 0
+    with progress_bar() as progress:
+        for tried in self_test(told=progress):
+            found, name = tried.found, tried.fault or "no fault"
+            if tried.fault == "" and found is not None:
+                raise AuditError("self-test", f"finds a fault where there is none: {found}")
+            shown = "nothing found, as it should be" if not tried.fault else f"caught by {found}" if found else "MISSED"
+            write_stdout(f"{name}: {shown}\n")
+            faults += bool(tried.fault)
+            missed += [name] if tried.fault and found is None else []
+    if missed:
+        raise AuditError("self-test", f"{len(missed)} of {faults} planted faults were not caught: {', '.join(missed)}")
+    say(f"all {faults} planted faults were caught")
 
 
 def _end(found: Report, wanted: Wanted) -> None:
@@ -96,6 +132,8 @@ def _asked(question: Question, wanted: Wanted) -> Iterator[tuple[Question, Datas
     words = list(wanted.words or ())
     if wanted.synthetic and wanted.on_real_data:
         raise UsageError("--synthetic", "and --on-real-data exclude each other")
+    if wanted.on_real_data and wanted.plot is not None:
+        raise UsageError("--plot", "is for synthetic rows; --on-real-data writes to --report alone", wanted.plot)
     if wanted.on_real_data and wanted.label:
         raise UsageError("--label", "names synthetic rows; --on-real-data makes none", wanted.label)
     if len(words) not in ((1,) if wanted.synthetic else (1, 2)):

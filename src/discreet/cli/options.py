@@ -11,6 +11,7 @@ import typer
 
 __all__ = [
     "Analyst",
+    "AuditPlot",
     "AuditReport",
     "AuditWords",
     "Bounds",
@@ -49,6 +50,7 @@ __all__ = [
     "Report",
     "RowLevel",
     "Scale",
+    "SelfTest",
     "Size",
     "Source",
     "Sql",
@@ -372,4 +374,16 @@ Head = Annotated[
         help="Verify, and that the ledger still holds this head, which an earlier look printed and you kept elsewhere: "
         "one that was cut, rolled back or replaced does not.",
     ),
+]
+AuditPlot = Annotated[
+    str | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Also draw there what the runs give on both tables: .svg or .png (pip install 'discreet[plot]').",
+    ),
+]
+SelfTest = Annotated[
+    bool,
+    typer.Option("--self-test", help="Plant faults in this very program, one at a time, and see that each is caught."),
 ]
