@@ -97,6 +97,10 @@ def masked(output: str, command: str = "") -> list[str]:
     words = shlex.split(command)
     if words[:2] == ["discreet", "noise"]:
         return [_NUMBER.sub("#", line) for line in output.splitlines()]
+    if words[:2] == ["discreet", "audit"]:
+        # Numbers, bars, and the event that told most, are another run's.
+        lines = [re.sub(r" *█+ *", "", _NUMBER.sub("#", line)).strip() for line in output.splitlines()]
+        return [re.sub(r"(by the event:|with the unit).*", r"\1", line) if "%" not in line else line for line in lines]
     lines: list[str] = []
     noisy: list[bool] | None = None  # the columns of the table that we are in
     names: list[str] | None = None  # the columns of the CSV that we are in

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import math
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
+from discreet.entropy import SystemEntropy
 from discreet.exact import parse_rational
 from discreet.laplace.limbs import Int128Array
 from discreet.laplace.sampler import draw_limbs
@@ -171,7 +171,7 @@ class _State:
     """A generator with a state of its own, as libraries have them: a seed, and a counter that a fork copies."""
 
     def __init__(self, *, seeded: bool) -> None:
-        self._seed = b"7" if seeded else os.urandom(16)
+        self._seed = b"7" if seeded else SystemEntropy().bits(128).to_bytes(16, "little")
         self._seeded = seeded
         self._drawn = 0
 

@@ -6,6 +6,7 @@ from discreet.audit.report import Report, power
 from discreet.errors import UsageError
 from discreet.pictures import Drawing
 from discreet.pictures.canvas import Canvas, Palette, style
+from discreet.pictures.fonts import wrapped
 
 __all__ = ["draw_histograms"]
 
@@ -28,7 +29,7 @@ def draw_histograms(report: Report, format: str) -> Drawing:
         raise UsageError("--plot", "has nothing to draw: no unit changed a total")
     edges, whole, without = seen.histogram
     lines = [
-        f"{seen.drawn}: {sum(whole):,} runs on the table with {report.worst}, as many on the one without it",
+        *wrapped(f"{seen.drawn}: {seen.runs:,} runs with {report.worst}, as many without it", 10, _WIDE - 2 * _MARGIN),
         f"claimed: epsilon {seen.claimed:g}; certified: at least {seen.shown.bound:.3g}",
         power(seen),
     ]

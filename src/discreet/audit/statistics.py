@@ -40,7 +40,7 @@ _MOST_CELLS = 48
 _MOST_FEATURES = 6
 _ANSWERS = 400
 _SECONDS = 5.0
-_POWER_DRAWS = 30_000
+_POWER_DRAWS = 100_000
 _FACTORS = (1.02, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.75, 2.0, 3.0, 5.0, 10.0)
 
 
@@ -298,40 +298,40 @@ def _lowest_bit_of(number: float) -> float:
 def _power(cells: Sequence[Cells], trials: int, claimed: float, delta: float) -> float | None:
     """The smallest factor f of a list such that noise f times too small would have failed the audit with probability
     0.95: by simulation of the likelihood ratio, which is the best statistic there is (Neyman and Pearson 1933)."""
-    for factor in _FACTORS:
-        draws = [_ratios(cells, factor, is_whole) for is_whole in (True, False)]
-        if _would_fail(draws[0], draws[1], trials, claimed, delta):
-            return factor
-    return None
+    return next((f for f in _FACTORS if _would_fail(_ratios(cells, f), trials, claimed, delta)), None)
 
 
-def _ratios(cells: Sequence[Cells], factor: float, is_whole: bool) -> Numbers:
+def _ratios(cells: Sequence[Cells], factor: float) -> Numbers:
+    """Logarithms of the ratio of the likelihoods, drawn on the whole table with noise that is too small."""
     ratio, entropy = np.zeros(_POWER_DRAWS), SystemEntropy()
     for c in cells:
         moved = np.array([float(x) for x in c.moved])
         scale = c.measurement.scale / Fraction(factor)
         noise = _as_doubles(draw_limbs(scale, _POWER_DRAWS * len(moved), entropy)).reshape(_POWER_DRAWS, -1)
-        from_whole = noise if is_whole else noise - moved
-        ratio += ((np.abs(from_whole + moved) - np.abs(from_whole)) / float(scale)).sum(axis=1)
+        ratio += ((np.abs(noise + moved) - np.abs(noise)) / float(scale)).sum(axis=1)
     return ratio
 
 
-def _would_fail(whole: Numbers, without: Numbers, trials: int, claimed: float, delta: float) -> bool:
+def _would_fail(ratios: Numbers, trials: int, claimed: float, delta: float) -> bool:
     """Whether some threshold's counts give a failing bound even where both are 2.24 standard deviations on the wrong
-    side: with probability 0.975 each they are not, so that with probability 0.95 the audit fails."""
-    a, b = np.sort(whole), np.sort(without)
-    best = 0.0
-    for value in np.unique(np.quantile(a, np.linspace(0.01, 0.99, 60))):
-        p, q = 1 - np.searchsorted(a, value) / len(a), 1 - np.searchsorted(b, value) / len(b)
-        often = trials * p - 2.24 * math.sqrt(trials * p * (1 - p))
-        seldom = trials * q + 2.24 * math.sqrt(trials * q * (1 - q))
+    side: with probability 0.975 each they are not, so that with probability 0.95 the audit fails.
+
+    With L = ln(P / P'), P'(L >= t) is the mean of e^-L over what P draws, where L >= t: no second sample is needed.
+    """
+    ordered = np.sort(ratios)[::-1]
+    after = np.cumsum(np.exp(-ordered)) / len(ordered)
+    for share in np.linspace(0.01, 0.99, 60):
+        # Up to the last of the values that are equal to it: a threshold cannot part them.
+        last = np.searchsorted(-ordered, -ordered[int(share * len(ordered))], side="right") - 1
+        p, q = (last + 1) / len(ordered), min(1.0, float(after[last]))
+        often = max(0.0, trials * p - 2.24 * math.sqrt(trials * p * (1 - p)))
+        seldom = min(float(trials), trials * q + 2.24 * math.sqrt(trials * q * (1 - q)))
         # About Clopper and Pearson's bounds first: they take long.
-        rough = math.log(max(often - 5 * math.sqrt(max(often, 0)), 1e-9) / (seldom + 5 * math.sqrt(seldom) + 12))
-        if rough > best or rough > claimed - 0.05:
-            best = max(best, rough)
-            counts = max(0, math.floor(often)), min(trials, math.ceil(seldom))
-            if events.certified_bound(*counts, trials, delta, FAIL / 2 / events.MOST_EVENTS) > claimed:
-                return True
+        rough = math.log(max(often - 4 * math.sqrt(often), 1e-9) / (seldom + 4 * math.sqrt(seldom) + 1))
+        counts = math.floor(often), math.ceil(seldom)
+        error = FAIL / 2 / events.MOST_EVENTS
+        if rough > claimed and events.certified_bound(*counts, trials, delta, error) > claimed:
+            return True
     return False
 
 

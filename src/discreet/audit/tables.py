@@ -19,7 +19,7 @@ from discreet.plan import Plan, Unit
 from discreet.public_tables import load_public
 from discreet.query import Scalar
 from discreet.relational import Compiler, key_tables, needed_columns
-from discreet.relational_joins import joined_source
+from discreet.relational_joins import join_name
 from discreet.rendering import render
 from discreet.schema import INTEGER, Kind, Registration
 from discreet.sources import attach, relation
@@ -179,7 +179,7 @@ class Tables:
             load_public(connection, plan.joins)
             own = [f"{value((f'c{i}',), self._columns[i].type)} AS c{i}" for i in self._needed()]
             private = f"SELECT {', '.join([*own, _NUMBER])} FROM tables.{WHOLE}"
-            joined = joined_source(private, plan.joins, needed_columns(plan))
+            joined = _joined(private, plan)
             connection.execute(f"CREATE TEMP TABLE source AS {joined}")
             for table in key_tables(plan):
                 columns = ", ".join(f"k{i} {type_}" for i, type_ in enumerate(table.types))
@@ -244,6 +244,22 @@ _CHOICES = (
     ("a unit of which no row counts", "SELECT u FROM units GROUP BY u HAVING COUNT(*) = SUM(CAST(n NOT IN "
      "(SELECT n FROM kept) AS INTEGER)) ORDER BY u LIMIT 1"),
 )  # fmt: skip
+
+
+def _joined(private: str, plan: Plan) -> str:
+    """As `relational_joins.joined_source`, with the number of the row kept."""
+    rows = private
+    for i, join in enumerate(plan.joins):
+        keys = ", ".join(f"{render(own).sql(dialect='duckdb')} AS j{n}" for n, (own, _) in enumerate(join.on))
+        last = join.first + len(join.table.registration.schema.columns)
+        theirs = "".join(f", p.c{p - join.first} AS c{p}" for p in needed_columns(plan) if join.first <= p < last)
+        on = " AND ".join(f"r.j{n} = p.c{place - join.first}" for n, (_, place) in enumerate(join.on))
+        ours = f"r.* EXCLUDE ({', '.join(f'j{n}' for n in range(len(join.on)))})"
+        kind = "LEFT" if join.left else "INNER"
+        rows = (
+            f"SELECT {ours}{theirs} FROM (SELECT *, {keys} FROM ({rows})) AS r {kind} JOIN {join_name(i)} AS p ON {on}"
+        )
+    return rows
 
 
 def _text(cell: Scalar) -> str | None:

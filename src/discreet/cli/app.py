@@ -258,6 +258,7 @@ def audit(
     types: o.Types = None,
     report: o.AuditReport = None,
     plot: o.AuditPlot = None,
+    runs: o.Runs = None,
     self_test: o.SelfTest = False,
     *,
     reading: dict[str, Any],
@@ -285,7 +286,7 @@ def audit(
         ledger=ledger,
         policy=policy,
     )
-    show_audit(question, Wanted(words, synthetic, on_real_data, label, report, plot, self_test))
+    show_audit(question, Wanted(words, synthetic, on_real_data, label, report, plot, runs, self_test))
 
 
 @app.command()

@@ -46,6 +46,7 @@ class Wanted:
         label: of the synthetic rows.
         report: where everything is written as JSON.
         plot: where the histograms are drawn.
+        runs: of the noise, on each table.
         self_test: no question: plant faults, and see that each is caught.
     """
 
@@ -55,6 +56,7 @@ class Wanted:
     label: str = ""
     report: str | None = None
     plot: str | None = None
+    runs: int | None = None
     self_test: bool = False
 
 
@@ -68,7 +70,7 @@ def show_audit(question: Question, wanted: Wanted) -> None:
     if wanted.self_test:
         _test_itself(wanted)
         return
-    from discreet.audit.auditor import audit
+    from discreet.audit.auditor import Extent, audit
 
     kind = None if wanted.plot is None else check_picture("--plot", wanted.plot)
     if wanted.on_real_data and wanted.report is None:
@@ -79,7 +81,8 @@ def show_audit(question: Question, wanted: Wanted) -> None:
         places = destinations(asked, dataset, None, wanted.report, plot=wanted.plot, private=private)
         with places as (table, document, plot):
             with progress_bar() as progress:
-                found = audit(plan, label=wanted.label, real=wanted.on_real_data, progress=progress)
+                extent = Extent(runs=wanted.runs)
+                found = audit(plan, label=wanted.label, real=wanted.on_real_data, extent=extent, progress=progress)
             if document is not None:
                 document.write(json.dumps(found.document(), indent=2, ensure_ascii=False) + "\n", machine=True)
             if plot is not None and kind is not None:

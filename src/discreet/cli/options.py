@@ -49,6 +49,7 @@ __all__ = [
     "RaisedDelta",
     "Report",
     "RowLevel",
+    "Runs",
     "Scale",
     "SelfTest",
     "Size",
@@ -386,4 +387,14 @@ AuditPlot = Annotated[
 SelfTest = Annotated[
     bool,
     typer.Option("--self-test", help="Plant faults in this very program, one at a time, and see that each is caught."),
+]
+Runs = Annotated[
+    int | None,
+    typer.Option(
+        "--runs",
+        metavar="NUMBER",
+        min=1000,
+        max=100_000_000,
+        help="How often the noise is drawn on each table. More see more. Default: up to 1,500,000.",
+    ),
 ]
