@@ -58,6 +58,7 @@ def is_sound(value: Any, expression: Expression) -> bool:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(node=expressions(3))
 def test_no_row_makes_an_expression_raise(connection: Any, node: Node) -> None:
+    """Design 2.6."""
     expression = bind(node, SCHEMA)
     values = values_of(connection, expression)
     wrong = [value for value in values if not is_sound(value, expression)]

@@ -38,6 +38,7 @@ def spent(data):
 
 
 def test_r02_no_bounds_no_answer(opened):
+    """Design 2.2: no bounds, no answer, and nothing is read or charged."""
     data = opened({"duration": [1.0, 2.0]})
     with pytest.raises(RefusedError) as caught:
         data.query("SELECT SUM(duration) AS s FROM data", epsilon=1)
@@ -183,6 +184,7 @@ def test_r26_the_same_question_asked_fresh_costs_again(opened, tmp_path):
 
 @pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, "1e400", "", "one", True, 1e-320, None, [1]])
 def test_r27_what_is_no_epsilon(opened, bad):
+    """Design 2.4: refused by name, and free."""
     data = opened({"x": [1]}, budget=1)
     with pytest.raises(UsageError, match="epsilon"):
         data.query("SELECT COUNT(*) FROM data", epsilon=bad)

@@ -179,6 +179,7 @@ def test_arrays_that_pass_int64_come_out_as_python_integers_and_nothing_wraps() 
     ids=repr,
 )
 def test_only_exact_integers_meet_noise(value: object) -> None:
+    """Design 2.1: floats, booleans and text never reach a mechanism."""
     with pytest.raises(UsageError, match="the value to release") as caught:
         LaplaceMechanism(1, 1).release(value)  # type: ignore[call-overload]
     assert "2.5" not in str(caught.value)  # the kind of thing is named, never the value: it is private

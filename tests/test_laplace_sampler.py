@@ -117,6 +117,7 @@ def test_scales_from_the_smallest_to_the_largest() -> None:
 
 
 def test_no_public_name_takes_a_seed() -> None:
+    """Design 2.5."""
     for function in (
         sample_discrete_laplace,
         sample_laplace,

@@ -366,7 +366,7 @@ def test_r48_two_of_the_largest_numbers(tmp_path):
     high=st.decimals(-(10**37), 10**37, allow_nan=False),
 )
 def test_every_grid_keeps_the_totals_in_128_bits(kind, low, high):
-    """Design, section 2, rule 9; and exact types are exact unless that would not fit."""
+    """Design 2.9; and exact types are exact unless that would not fit."""
     low, high = sorted((Fraction(low), Fraction(high)))
     try:
         grid = choose_grid(parse_type(kind), Bounds(low, high), "x")

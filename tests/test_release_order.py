@@ -137,6 +137,7 @@ class Watch:
 
 
 def test_plan_debit_engine_noise_record_return(data):
+    """Design 2.3: plan, debit, look, draw."""
     watch = Watch(data)
     plan = plan_of(data)
     assert watch.events == []
@@ -333,7 +334,7 @@ def test_refusals_cost_nothing_and_never_open_the_source(data, tmp_path, monkeyp
 
 
 def test_refusals_are_the_same_whatever_the_rows(data, tmp_path):
-    """The refusal of each query is one text, decided from the schema."""
+    """Design 2.8: the refusal of each query is one text, decided from the schema."""
 
     def told():
         texts = []
@@ -448,7 +449,7 @@ def test_every_measurement_meets_noise_of_its_scale(data):
 
 
 def test_no_exact_total_can_be_reached_from_an_answer(data, tmp_path):
-    """Neither by attributes, nor in what is printed, pickled or stored.
+    """Design 2.7: neither by attributes, nor in what is printed, pickled or stored.
 
     At this epsilon every noise has a scale of at least 10^12 rows or units, so that any one number of the answer
     is one of the private ones with a probability of at most 1e-12; some 500 pairs are compared: 5e-10 false alarms.
