@@ -247,7 +247,8 @@ def _escaped(block: str) -> str:
 
 def error_page() -> str:
     """The exit codes and the tree of exceptions."""
-    used = {getattr(errors, name).exit_code for name in errors.__all__}
+    kinds = {name: kind for name in errors.__all__ if inspect.isclass(kind := getattr(errors, name))}
+    used = {kind.exit_code for kind in kinds.values()}
     if not used <= set(EXIT_CODES):
         raise SystemExit(f"docs/make_reference.py: no words for exit codes {used - set(EXIT_CODES)}")
     parts = [
@@ -262,8 +263,7 @@ def error_page() -> str:
         "once, as `PolicyError.faults`.\n",
     ]
     rows = []
-    for name in errors.__all__:
-        kind: type[errors.DiscreetError] = getattr(errors, name)
+    for name, kind in kinds.items():
         parents = ", ".join(f"`{parent.__name__}`" for parent in kind.__bases__)
         first = _joined((inspect.getdoc(kind) or "").split("\n\n")[0])
         rows.append(f"| `{name}` | {parents} | {kind.exit_code} | {_cell(first)} |")
