@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -166,8 +166,18 @@ class Dataset:
         )
         return self.answer(plan, confidence=parse_confidence(confidence), analyst=analyst, fresh=fresh)
 
-    def answer(self, plan: Plan, *, confidence: Fraction, analyst: str = "", fresh: bool = False) -> Answer:
+    def answer(
+        self,
+        plan: Plan,
+        *,
+        confidence: Fraction,
+        analyst: str = "",
+        fresh: bool = False,
+        tell: Callable[[str], None] | None = None,
+    ) -> Answer:
         """The answer to a plan that `plan` made: its stored one, unless `fresh`; else debited first, then read.
+
+        `tell` is told what is done now, in words, whenever that changes.
 
         Raises:
             SourceError: the source is gone; nothing was charged.
@@ -183,7 +193,7 @@ class Dataset:
             budget = self._dataset_policy.budget
             charge = Charge(self._version, analyst, budget.caps(analyst), budget.unit)
         engine = engine_for(plan.registration, self._access)
-        return release(plan, self._ledger, engine, confidence, charge, fresh=fresh)
+        return release(plan, self._ledger, engine, confidence, charge, fresh=fresh, tell=tell)
 
     def estimate(
         self,

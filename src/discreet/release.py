@@ -6,6 +6,7 @@ A comment after each step says what is in hand, and whether it is still private.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -54,6 +55,7 @@ def release(
     charge: Charge,
     *,
     fresh: bool = False,
+    tell: Callable[[str], None] | None = None,
     entropy: Entropy | None = None,
 ) -> Answer:
     """Answer a planned query: by its stored answer, if it was answered before, else anew.
@@ -67,6 +69,7 @@ def release(
         engine: runs the plan's statement.
         confidence: of the intervals.
         charge: to whom, and under which limits of the owner's.
+        tell: is told what is done now, whenever that changes: for people who wait.
         fresh: ask anew, and be charged, even if it was answered before.
         entropy: a scripted source, in tests only; None for the operating system's.
 
@@ -101,6 +104,8 @@ def release(
         caps=charge.caps,
     )
     # The cost is on the disk. From here on nothing is refunded.
+    say = tell or _silence
+    say("reading the rows")
     try:
         if plan.selection is not None:
             public, totals = _choose_then_total(plan, plan.selection, engine, source)
@@ -110,10 +115,12 @@ def release(
             raise AssertionError("a statement that was not compiled")
         # In hand: the plan of a query with public keys, and exact integer totals, PRIVATE. Nothing may look at
         # them but the mechanism.
+        say("adding noise")
         noisy = add_noise(plan.measurements, totals, source)
         del totals
         # In hand: noisy totals. Their release is epsilon-differentially private; all below is post-processing.
         answer = _answer(plan, public, noisy, confidence, ledger, entry)
+        say("storing the answer")
         ledger.record_release(entry, kept(answer, public, noisy))
     except BaseException as error:
         # The debit stands whether or not its outcome can be written; the first error is the one to tell.
@@ -121,6 +128,10 @@ def release(
             ledger.record_failure(entry, _reason(error))
         raise
     return answer
+
+
+def _silence(phase: str) -> None:
+    """Nobody waits."""
 
 
 def _choose_then_total(

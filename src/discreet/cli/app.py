@@ -15,6 +15,7 @@ import typer
 
 from discreet import __version__
 from discreet.cli import options as o
+from discreet.cli.examples import epilog
 from discreet.cli.faults import run
 from discreet.cli.reading import takes_reading
 from discreet.errors import UsageError
@@ -27,7 +28,7 @@ app = typer.Typer(
     epilog="Data goes to stdout, talk to stderr. Exit: 0 fine, 1 engine or input/output, 2 usage or policy, 3 budget, "
     "4 cannot be answered privately, 5 ledger, 130 interrupted.",
     rich_markup_mode=None,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -51,7 +52,7 @@ def _start(
         raise typer.Exit(2)
 
 
-@app.command()
+@app.command(epilog=epilog("query"))
 @takes_reading
 def query(
     source: o.Source,
@@ -79,6 +80,7 @@ def query(
     output: o.Output = None,
     report: o.Report = None,
     plot: o.Plot = None,
+    exact_digits: o.ExactDigits = False,
     *,
     reading: dict[str, Any],
 ) -> None:
@@ -110,10 +112,10 @@ def query(
         analyst=analyst,
         confidence=confidence,
     )
-    ask(question, fresh=fresh, format=format, output=output, report=report, plot=plot)
+    ask(question, fresh=fresh, format=format, output=output, report=report, plot=plot, exact=exact_digits)
 
 
-@app.command()
+@app.command(epilog=epilog("estimate"))
 @takes_reading
 def estimate(
     source: o.Source,
@@ -176,7 +178,7 @@ def estimate(
     look_ahead(question, format=format, output=output, report=report, target=target, plot=plot)
 
 
-@app.command()
+@app.command(epilog=epilog("explain"))
 @takes_reading
 def explain(
     source: o.Source,
@@ -235,7 +237,7 @@ def explain(
     draw_sandwich(question, output=output)
 
 
-@app.command()
+@app.command(epilog=epilog("audit"))
 @takes_reading
 def audit(
     words: o.AuditWords = None,
@@ -289,7 +291,7 @@ def audit(
     show_audit(question, Wanted(words, synthetic, on_real_data, label, report, plot, runs, self_test))
 
 
-@app.command()
+@app.command(epilog=epilog("budget"))
 def budget(
     words: o.BudgetWords = None,
     total: o.RaisedBudget = None,
@@ -314,7 +316,7 @@ def budget(
             raise UsageError("budget", "takes one source", " ".join(words or []), example)
 
 
-@app.command()
+@app.command(epilog=epilog("init"))
 @takes_reading
 def init(
     source: o.OwnSource,
@@ -361,7 +363,7 @@ def init(
     begin_policy(wanted)
 
 
-@app.command()
+@app.command(epilog=epilog("check"))
 def check(policy: o.Policy = None) -> None:
     """For the owner: tell every fault of a policy, in itself, against its sources and against the ledger."""
     from discreet.cli.check import check_policy
@@ -369,7 +371,7 @@ def check(policy: o.Policy = None) -> None:
     check_policy(policy)
 
 
-@app.command()
+@app.command(epilog=epilog("noise"))
 def noise(scale: o.Scale, size: o.Size = "1") -> None:
     """Draw discrete Laplace noise, to look at. Reads nothing, costs nothing."""
     from discreet.cli.noise import show_noise
@@ -377,7 +379,7 @@ def noise(scale: o.Scale, size: o.Size = "1") -> None:
     show_noise(scale, size)
 
 
-@app.command()
+@app.command(epilog=epilog("demo"))
 def demo() -> None:
     """Run the main job on the example log."""
     from discreet.cli.demo import show_demo

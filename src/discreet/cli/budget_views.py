@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.answer import loss_texts
+from discreet.cli.output import terminal_width
 from discreet.cli.talk import show_loss, show_time
 from discreet.deployment import name_of
 from discreet.exact import decimal_text
@@ -146,7 +147,7 @@ def _without(place: int, rows: list[list[str]], headers: list[str]) -> tuple[lis
 
 
 def _columns(headers: list[str], rows: list[list[str]], numeric: set[str]) -> str:
-    return render_table(headers, rows, [header in numeric for header in headers])
+    return render_table(headers, rows, [header in numeric for header in headers], width=terminal_width())
 
 
 RENDERED: dict[str, Callable[[str, Overview, str], str]] = {

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet.cli.arguments import choose
+from discreet.cli.output import terminal_width
 from discreet.cli.pictures import check_picture, written
 from discreet.cli.query import MACHINE_FORMATS, Question, asked_budget, asking, destinations, planned
 from discreet.cli.talk import about_estimate, about_share, say, warn_of_epsilon
@@ -59,7 +60,10 @@ def look_ahead(
         found = estimate(plan, left, confidence, dataset.how_many_more(plan, who))
         share = dataset.share(who)
         warn_of_epsilon(plan.loss.epsilon)
-        table.write(_rendered(found, format), machine=format in MACHINE_FORMATS)
+        table.write(
+            _rendered(found, format, terminal_width() if table.path is None else None),
+            machine=format in MACHINE_FORMATS,
+        )
         if document is not None:
             document.write(json.dumps(found.report(), indent=2, ensure_ascii=False) + "\n", machine=True)
         if picture is not None and picture.path is not None:
@@ -92,8 +96,8 @@ def _aimed(question: Question, target: Sequence[str], confidence: Fraction) -> Q
     return replace(question, epsilon=decimal_text(epsilon))
 
 
-def _rendered(found: Estimate, format: str) -> str:
-    from discreet.formats import render_csv, render_markdown
+def _rendered(found: Estimate, format: str, width: int | None) -> str:
+    from discreet.formats import render_csv, render_markdown, render_table
 
     rows = found.rows()
     match format:
@@ -106,4 +110,4 @@ def _rendered(found: Estimate, format: str) -> str:
             return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         case "markdown":
             return render_markdown(*found.cells())
-    return f"{found}\n"
+    return render_table(*found.cells(), width=width)

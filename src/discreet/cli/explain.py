@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from discreet.cli.output import can_show
+from discreet.cli.output import can_show, terminal_width
 from discreet.cli.pictures import check_picture, written
 from discreet.cli.query import Question, asked_budget, destinations, planned
 from discreet.cli.talk import say, warn_of_epsilon
@@ -42,8 +41,7 @@ def _drawn(picture: Sandwich, kind: str, *, to_stdout: bool) -> str | bytes:
 
         if to_stdout and not can_show(getattr(sys.stdout, "encoding", None) or "utf-8"):
             picture = without_signs(picture)
-        wide = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 80
-        return draw_text(picture, min(wide, 100)) + "\n"
+        return draw_text(picture, min((terminal_width() if to_stdout else None) or 80, 100)) + "\n"
     from discreet.pictures import draw_sandwich as draw
 
     return written(draw(picture, kind))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import typer
 
 from discreet.cli import INTERRUPTED
-from discreet.cli.talk import say
+from discreet.cli.talk import be_quiet, say
 from discreet.errors import DiscreetError, UsageError
 
 if TYPE_CHECKING:
@@ -36,16 +36,17 @@ def run(app: Typer, arguments: Sequence[str]) -> int:
     Returns:
         The exit code.
     """
+    be_quiet(False)
     try:
         _check_text(arguments)
         code = app(list(arguments), standalone_mode=False, prog_name="discreet")
         if sys.stdout is not None:
             sys.stdout.flush()
     except DiscreetError as error:
-        say(f"discreet: {error}")
+        say(f"discreet: {error}", error=True)
         return error.exit_code
     except _TYPER_USAGE_ERROR as error:
-        say(f"discreet: {_usage(error)}")
+        say(f"discreet: {_usage(error)}", error=True)
         return UsageError.exit_code
     except BrokenPipeError:
         # The reader of our stdout went away. Python would complain at exit when it flushes what is left.
@@ -53,13 +54,13 @@ def run(app: Typer, arguments: Sequence[str]) -> int:
         return 1
     except (KeyboardInterrupt, typer.Abort):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        say("discreet: interrupted.")
+        say("discreet: interrupted.", error=True)
         return INTERRUPTED
     except Exception:  # noqa: BLE001 - the outermost door: anything else is a fault of ours, told by a constant text
-        say(_UNEXPECTED)
+        say(_UNEXPECTED, error=True)
         return INTERNAL
     if code == INTERRUPTED:  # typer turns Ctrl-C into this
-        say("discreet: interrupted.")
+        say("discreet: interrupted.", error=True)
     return code if isinstance(code, int) else 0
 
 

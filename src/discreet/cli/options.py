@@ -24,6 +24,7 @@ __all__ = [
     "Delta",
     "Epsilon",
     "EstimatePlot",
+    "ExactDigits",
     "Force",
     "Format",
     "Fresh",
@@ -63,6 +64,12 @@ __all__ = [
     "UnknownGroups",
     "Verify",
 ]
+
+
+def _formats() -> list[str]:
+    """For shells that complete words."""
+    return ["table", "csv", "json", "ndjson", "markdown", "parquet"]
+
 
 Source = Annotated[
     str,
@@ -277,7 +284,7 @@ Confidence = Annotated[
 ]
 Format = Annotated[
     str,
-    typer.Option(metavar="NAME", help="table, csv, json, ndjson, markdown or parquet."),
+    typer.Option(autocompletion=_formats, metavar="NAME", help="table, csv, json, ndjson, markdown or parquet."),
 ]
 ListFormat = Annotated[
     str,
@@ -308,6 +315,13 @@ Report = Annotated[
     typer.Option(
         metavar="FILE",
         help="Also write everything (values, mechanism, scale, unit, limits, cost) there, as one JSON document.",
+    ),
+]
+ExactDigits = Annotated[
+    bool,
+    typer.Option(
+        "--exact-digits",
+        help="Tables with all digits, not rounded to what the noise justifies. (CSV and JSON have all.)",
     ),
 ]
 EstimatePlot = Annotated[

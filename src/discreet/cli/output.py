@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -15,7 +16,15 @@ from pathlib import Path
 
 from discreet.errors import OutputError, UsageError
 
-__all__ = ["Destination", "FileDestination", "StdoutDestination", "can_show", "destination", "write_stdout"]
+__all__ = [
+    "Destination",
+    "FileDestination",
+    "StdoutDestination",
+    "can_show",
+    "destination",
+    "terminal_width",
+    "write_stdout",
+]
 
 
 class StdoutDestination:
@@ -34,6 +43,13 @@ class StdoutDestination:
             OutputError: the disk behind it is full, or the like. A reader that went away is BrokenPipeError.
         """
         write_stdout(text, machine=machine)
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal that stdout is; None if it is none."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return None
+    return max(20, shutil.get_terminal_size().columns)
 
 
 def write_stdout(text: str | bytes, *, machine: bool = False) -> None:

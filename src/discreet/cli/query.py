@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.cli.arguments import choose, keys_file_paths, read_bounds, read_keys, read_public, read_types
-from discreet.cli.output import Destination, destination
+from discreet.cli.output import Destination, destination, terminal_width
 from discreet.cli.pictures import check_picture, written
 from discreet.cli.policies import governed
+from discreet.cli.progress import spinner
 from discreet.cli.talk import about_answer, say, warn_of_epsilon
 from discreet.errors import DiscreetError, UsageError
 
@@ -92,6 +93,7 @@ def ask(
     report: str | None,
     fresh: bool = False,
     plot: str | None = None,
+    exact: bool = False,
 ) -> Answer:
     """Answer a question, write and return the answer.
 
@@ -120,13 +122,15 @@ def ask(
                 dataset.set_budget(budget)
             queries = _queries(dataset)
             try:
-                answer = dataset.answer(plan, confidence=confidence, analyst=asking(question), fresh=fresh)
+                with spinner("charging the ledger") as tell:
+                    who = asking(question)
+                    answer = dataset.answer(plan, confidence=confidence, analyst=who, fresh=fresh, tell=tell)
                 # In hand: a released answer, noisy and paid for, now or before. It is in the ledger too.
                 outcome = _NOT_CHARGED if answer.replayed else _charged(answer.entry)
             except KeyboardInterrupt:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut the message short
                 raise Interrupted("interrupted", _outcome(dataset, plan, queries)) from None
-            _deliver(answer, question, dataset, places, format)
+            _deliver(answer, question, dataset, places, format, exact=exact)
             about_answer(answer)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -207,18 +211,19 @@ def planned(question: Question, *, own: bool = False) -> Iterator[tuple[Dataset,
     if is_postgres(question.source) and "::" not in question.source and query.relation != "data":
         reading.setdefault("table", query.relation)
     found = None if own else governed(question.policy, question.source, query.relation)
-    dataset = open_source(
-        question.source if found is None else found.dataset.name,
-        policy=None if found is None else found.policy,
-        privacy_unit=question.unit or None,
-        row_level=question.row_level,
-        max_contributions=question.max_contributions,
-        max_groups_contributed=question.max_groups_contributed,
-        ledger=question.ledger,
-        types=types,
-        expect=names_in_query(query),
-        **reading,
-    )
+    with spinner("opening the source"):
+        dataset = open_source(
+            question.source if found is None else found.dataset.name,
+            policy=None if found is None else found.policy,
+            privacy_unit=question.unit or None,
+            row_level=question.row_level,
+            max_contributions=question.max_contributions,
+            max_groups_contributed=question.max_groups_contributed,
+            ledger=question.ledger,
+            types=types,
+            expect=names_in_query(query),
+            **reading,
+        )
     with contextlib.closing(dataset):
         if dataset.notice and not own:
             say(dataset.notice)
@@ -277,13 +282,20 @@ def _outcome(dataset: Dataset, plan: Plan, queries: int) -> str:
     return _NOT_CHARGED
 
 
-def _deliver(answer: Answer, question: Question, dataset: Dataset, places: Places, format: str) -> None:
+def _deliver(answer: Answer, question: Question, dataset: Dataset, places: Places, format: str, *, exact: bool) -> None:
     from discreet.answer_tables import as_parquet
-    from discreet.formats import FORMATS
+    from discreet.formats import FORMATS, as_markdown, as_table
 
     table, document, picture = places
     try:
-        content = as_parquet(answer) if format == "parquet" else FORMATS[format](answer)
+        if format == "parquet":
+            content: str | bytes = as_parquet(answer)
+        elif format == "table":
+            content = as_table(answer, exact=exact, width=terminal_width() if table.path is None else None)
+        elif format == "markdown":
+            content = as_markdown(answer, exact=exact)
+        else:
+            content = FORMATS[format](answer)
         table.write(content, machine=format in MACHINE_FORMATS)
         if document is not None:
             document.write(json.dumps(answer.report(), indent=2, ensure_ascii=False) + "\n", machine=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet.cli.talk import be_quiet
 from discreet.errors import UsageError
 
 __all__ = ["takes_reading"]
@@ -43,7 +44,7 @@ _SWITCHES = {
 
 
 def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of reading; it gets those that were written as the dictionary `reading`."""
+    """Give a command the options of reading, which it gets as the dictionary `reading`, and --quiet."""
     own = inspect.signature(command, eval_str=True)
     added = {
         name: Annotated[str | None, typer.Option(_flag(name), metavar=metavar, help=f"At the first use. {text}")]
@@ -55,6 +56,7 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_reading(**arguments: Any) -> None:
+        be_quiet(bool(arguments.pop("quiet")))
         written = {name: arguments.pop(f"reading_{name}") for name in added}
         command(**arguments, reading={name: _value(name, v) for name, v in written.items() if v is not None})
 
@@ -63,6 +65,8 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter(f"reading_{name}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in added.items()
     ]
+    quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
+    more.append(inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=quiet))
     with_reading.__signature__ = own.replace(parameters=[*kept, *more])  # type: ignore[attr-defined]
     with_reading.__annotations__ = {parameter.name: parameter.annotation for parameter in (*kept, *more)}
     return with_reading

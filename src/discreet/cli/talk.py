@@ -15,6 +15,8 @@ __all__ = [
     "about_answer",
     "about_estimate",
     "about_share",
+    "be_quiet",
+    "is_quiet",
     "say",
     "show_loss",
     "show_number",
@@ -25,9 +27,26 @@ __all__ = [
 LARGE_EPSILON = 10
 
 
-def say(text: str) -> None:
-    """One line on stderr. Where stderr is closed or full, nothing is said, and nothing fails."""
-    if sys.stderr is None:
+class _Voice:
+    """Whether there is talk at all."""
+
+    quiet = False
+
+
+def be_quiet(quiet: bool) -> None:
+    """From now on say errors only; or say everything again."""
+    _Voice.quiet = quiet
+
+
+def is_quiet() -> bool:
+    """Whether --quiet was given."""
+    return _Voice.quiet
+
+
+def say(text: str, *, error: bool = False) -> None:
+    """One line on stderr; with --quiet, errors only. Where stderr is closed or full, nothing is said, and nothing
+    fails."""
+    if sys.stderr is None or (_Voice.quiet and not error):
         return
     try:
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is the one place that talks
