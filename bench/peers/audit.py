@@ -39,9 +39,8 @@ def told(what: str, whole: Features, without: Features, claimed: float, delta: f
 
 def errors(what: str, release: Callable[[], float], exact: float, runs: int = 3_000) -> None:
     error = np.array([release() for _ in range(runs)]) - exact
-    print(
-        f"    {what:<28} mean |error| {np.abs(error).mean():9.4f}  deviation {error.std():9.4f}  bias {error.mean():8.4f}"
-    )
+    size, spread = np.abs(error).mean(), error.std()
+    print(f"    {what:<28} mean |error| {size:9.4f}  deviation {spread:9.4f}  bias {error.mean():8.4f}")
 
 
 def lowest_bits(values: Sequence[float]) -> np.ndarray:
