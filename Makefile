@@ -5,7 +5,7 @@ BASE := .venv/installed-base
 ALL := .venv/installed
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: install demo test test-slow bench bench-large bench-peers docs clean
+.PHONY: install demo test browser test-slow bench bench-large bench-peers docs clean
 
 install: $(ALL)
 
@@ -30,7 +30,13 @@ test: $(ALL)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(ALL)
+# A browser looks at the pages. As root on Debian it is installed; elsewhere that is left to whoever runs this.
+browser:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome \
+	  || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } \
+	  || { echo "make test-slow needs a browser: install chromium" >&2; exit 1; }
+
+test-slow: $(ALL) browser
 	$(BIN)/python -m pytest -n 2 -m slow
 
 bench: $(ALL)
