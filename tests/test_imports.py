@@ -65,6 +65,7 @@ engines.duckdb  engines.postgres
 engines.choosing
 ledger
 policy
+registry
 intervals
 moments  trees
 rank_errors

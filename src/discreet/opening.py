@@ -12,8 +12,9 @@ from discreet.errors import BudgetError, PolicyError, SourceError, UsageError
 from discreet.exact import parse_positive_integer
 from discreet.ledger import Ledger, default_path
 from discreet.policy import BudgetPolicy, DatasetPolicy, Policy, load_policy
-from discreet.policy.checking import budget_faults, declare, declared_unit, misfits
+from discreet.policy.checking import budget_faults, declare, declared_unit, inspect_declared, misfits
 from discreet.privacy import parse_budget
+from discreet.registry import enter, twins, twins_note
 
 if TYPE_CHECKING:
     from discreet.schema import Registration
@@ -154,8 +155,9 @@ def _register_file(
         sources.check_stored(registration, types=types, **reading)
         return ""
     made = sources.register(location, types=types, expect=names, **reading)
-    book.register(made, first=True)
-    return _registered(name, made)
+    enter(book, made, first=True)
+    # Who registers a source without a policy is its owner.
+    return "\n".join(filter(None, (_registered(name, made), twins_note(twins(book, location.source)))))
 
 
 def _register_frame(book: Ledger, frame: object, name: str, types: Mapping[str, str]) -> str:
@@ -187,16 +189,15 @@ def _open_declared(
     policy: Policy, declared: DatasetPolicy, book: Ledger, limits: Mapping[str, object], expect: Sequence[str]
 ) -> Dataset:
     """A data set of a policy: registered if need be, checked against it, its budget set and joined."""
-    from discreet import sources
-
     narrowed = {name: _narrowed(declared, name, value) for name, value in limits.items()}
     location = location_of(declared, book=book)
-    reading = {name: value for name, value in declared.reading.items() if name != "format"}
     identity = location.source
     found, notice = book.registered(identity), ""
     if found is None:
-        names = (*declared.privacy_unit, *declared.columns, *expect)
-        registration, version = sources.register(location, types=declared.types(), expect=names, **reading), 0
+        try:
+            registration, version = inspect_declared(declared, location, expect).registration, 0
+        except UsageError as fault:
+            raise PolicyError(policy.path.name, (fault,)) from None
     else:
         registration, version = found
     faults = misfits(declared, registration)
@@ -208,7 +209,7 @@ def _open_declared(
         raise PolicyError(policy.path.name, tuple(faults))
     # The policy fits the source. What follows is written to the ledger, once.
     if found is None:
-        book.register(registration, first=True)
+        enter(book, registration, first=True)
         notice = _registered(declared.name, registration)
         registration, version = _in_force(book, identity)
     account = declared.budget.account or identity

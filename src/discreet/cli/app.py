@@ -371,6 +371,22 @@ def check(policy: o.Policy = None) -> None:
     check_policy(policy)
 
 
+@app.command(epilog=epilog("refresh"))
+@takes_reading
+def refresh(
+    source: o.RefreshedSource = None,
+    policy: o.Policy = None,
+    ledger: o.LedgerPath = None,
+    types: o.Types = None,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """For the owner: a source is another version now. Reads it again, whole; what was spent stays spent."""
+    from discreet.cli.refresh import Wanted, refresh_source
+
+    refresh_source(Wanted(source, policy, ledger, types, reading))
+
+
 @app.command(epilog=epilog("noise"))
 def noise(scale: o.Scale, size: o.Size = "1") -> None:
     """Draw discrete Laplace noise, to look at. Reads nothing, costs nothing."""

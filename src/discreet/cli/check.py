@@ -63,6 +63,7 @@ def _looked_at(place: Path) -> Iterator[Ledger | None]:
 def _faults(dataset: DatasetPolicy, book: Ledger | None, seen: dict[str, DatasetPolicy]) -> list[UsageError]:
     from discreet.opening import location_of
     from discreet.policy.checking import budget_faults, declared_unit, misfits
+    from discreet.registry import twins, twins_note
 
     try:
         location = location_of(dataset, book=book)
@@ -74,7 +75,7 @@ def _faults(dataset: DatasetPolicy, book: Ledger | None, seen: dict[str, Dataset
     except SourceError as error:
         return [UsageError(f"{dataset.path}.source", error.rule, error.value, error.hint)]
     except UsageError as error:
-        return [UsageError(f"{dataset.path}.{error.thing}", error.rule, error.value, error.hint)]
+        return [error]
     faults = misfits(dataset, registration)
     if book is not None and not faults:
         unit = dataset.budget.unit or declared_unit(dataset, registration).text
@@ -84,20 +85,22 @@ def _faults(dataset: DatasetPolicy, book: Ledger | None, seen: dict[str, Dataset
         balance = None if book is None else book.balance(location.source)
         left = "no budget in force yet" if balance is None else f"left of the budget: {show_loss(balance.left)}"
         say(f"{dataset.name}: {len(registration.schema.columns)} columns; {known}; {left}")
+        note = "" if book is None else twins_note(twins(book, location.source))
+        if note:
+            say(f"  {note}")
     return faults
 
 
 def _as_it_stands(dataset: DatasetPolicy, location: Location, book: Ledger | None) -> tuple[Registration, int]:
     """What is registered, with its version; else what registering would find (version 0): the source is read, and
     nothing stored."""
-    from discreet import sources
+    from discreet.policy.checking import inspect_declared
+    from discreet.sources import files_of
 
     found = None if book is None else book.registered(location.source)
     if found is not None:
-        if not sources.files_of(found[0]):
+        if not files_of(found[0]):
             raise SourceError("source", "holds no file any more", location.source, "put it back")
         return found
     say(f"{dataset.name}: reading it whole, to check what it would be registered as; nothing is stored")
-    reading = {name: value for name, value in dataset.reading.items() if name != "format"}
-    expect = (*dataset.privacy_unit, *dataset.columns)
-    return sources.register(location, types=dataset.types(), expect=expect, **reading), 0
+    return inspect_declared(dataset, location).registration, 0

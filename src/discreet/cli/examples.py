@@ -30,6 +30,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "init": (f"discreet init {_LOG} {_WHO} --budget 3 -o discreet.toml",),
     "check": ("discreet check --policy discreet.toml",),
+    "refresh": ("discreet refresh --policy discreet.toml",),
     "noise": ("discreet noise --scale 10 --size 5",),
     "demo": ("discreet demo",),
 }

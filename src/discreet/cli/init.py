@@ -60,6 +60,7 @@ def begin_policy(wanted: Wanted) -> None:
     """
     from discreet.ledger import Ledger, default_path
     from discreet.policy.writing import policy_text
+    from discreet.registry import enter, twins, twins_note
 
     said = _said(wanted)
     place = None if wanted.output == "-" else Path(wanted.output or FILE).expanduser()
@@ -82,15 +83,17 @@ def begin_policy(wanted: Wanted) -> None:
         "--output", None if place is None else str(place), taken, taken.__contains__, new=not wanted.force
     ) as target:
         with Ledger(book_place) as book:
-            version = book.register(registration, first=True)
+            version = enter(book, registration, first=True)
             if book.governed(registration.source) is None:
                 book.join(registration.source, registration.source, dataset=draft.name)
-            ledger_path = book.path
+            ledger_path, note = book.path, twins_note(twins(book, registration.source))
         target.write(text, machine=True)
     say(
         f"registered {draft.name} in {ledger_path} (version {version}); from now on it is asked by its policy only"
         + ("" if place is None else f", {place}")
     )
+    if note:
+        say(note)
     check = "discreet check" + ("" if place in (None, Path(FILE)) else f" --policy {place}")
     if draft.open_places:
         say(f"to fill in: {', '.join(draft.open_places)}; then: {check}")
@@ -271,6 +274,6 @@ def _taken(location: Location, ledger: Path) -> dict[Path, str]:
     from discreet.sources.files import source_files
 
     taken = {Path(file.path).resolve(): "the source" for file in source_files(location.to_reader())}
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    for suffix in ("", "-wal", "-shm", "-journal", ".key"):
         taken[ledger.resolve().with_name(ledger.name + suffix)] = "the ledger"
     return taken

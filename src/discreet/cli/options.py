@@ -48,6 +48,7 @@ __all__ = [
     "Public",
     "RaisedBudget",
     "RaisedDelta",
+    "RefreshedSource",
     "Report",
     "RowLevel",
     "Runs",
@@ -243,6 +244,14 @@ Fresh = Annotated[
 OwnSource = Annotated[
     str,
     typer.Argument(metavar="SOURCE", help="What `discreet query` takes: a file, a folder, a pattern, or FILE::TABLE."),
+]
+RefreshedSource = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[SOURCE]",
+        help="A registered source, or what a policy calls it; nothing, where the policy has one data set only.",
+        show_default=False,
+    ),
 ]
 PolicyOutput = Annotated[
     str | None,

@@ -320,6 +320,7 @@ def _taken(question: Question, dataset: Dataset) -> dict[Path, str]:
 
     ledger = dataset.ledger_path
     taken = {ledger: "the ledger"}
+    taken[ledger.with_name(ledger.name + ".key")] = "the ledger's key"
     for suffix in ("-wal", "-shm", "-journal"):  # newest debits may be in the journal alone
         taken[ledger.with_name(ledger.name + suffix)] = f"the ledger's {suffix} file"
     for path in files_of(dataset.registration):

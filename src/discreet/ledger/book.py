@@ -101,23 +101,32 @@ class Ledger:
         with self._store.reading() as entries:
             return version_of(entries, source)
 
-    def register(self, registration: Registration, *, first: bool = False) -> int:
+    def register(self, registration: Registration, *, first: bool = False, fingerprint: str = "") -> int:
         """Store what the owner discloses about a source; the newest counts. Answers given under older
         versions are no longer replayed.
 
         Args:
             first: only if there is none yet. Of several processes that meet a source for the first time, one
                 registers it; the others must read back what counts.
+            fingerprint: of what the source holds, under a key that is not in the ledger; "" if there is none.
 
         Returns:
             The version in force.
         """
         source, content = (
             valid_text("source", registration.source),
-            json_text("registration", registration.to_json()),
+            json_text("registration", registration.to_json() | ({"fingerprint": fingerprint} if fingerprint else {})),
         )
         with self._store.writing() as entries:
             return owner_acts.register(entries, self._now(), source, content, first=first)
+
+    def fingerprints(self) -> dict[str, str]:
+        """The fingerprint of each source's newest registration, where there is one. For the owner's eyes only: whether
+        two are the same depends on the data."""
+        with self._store.reading() as entries:
+            # By the index of registrations; a later one of a source replaces the one before.
+            found = {row["source"]: json.loads(row["content"]) for row in chain.rows(entries, "e.kind = 'register'")}
+        return {source: str(said["fingerprint"]) for source, said in found.items() if "fingerprint" in said}
 
     # --- budgets ---------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from discreet.errors import UsageError
 from discreet.exact import decimal_text
 from discreet.keys import cast_keys
@@ -12,10 +14,31 @@ from discreet.planning import unit_of
 from discreet.policy.declared import ColumnPolicy, DatasetPolicy, near
 from discreet.query import Name, Node, names_in
 from discreet.schema import Column, Kind, Registration, parse_type
-from discreet.sources import check_stored, extended
+from discreet.sources import Inspection, Location, check_stored, extended, inspect_source
 from discreet.sql import parse_expression
 
-__all__ = ["budget_faults", "declare", "declared_unit", "misfits"]
+__all__ = ["budget_faults", "declare", "declared_unit", "inspect_declared", "misfits"]
+
+
+def inspect_declared(dataset: DatasetPolicy, location: Location, expect: Sequence[str] = ()) -> Inspection:
+    """Read a data set's source, whole, as its policy says.
+
+    Args:
+        expect: further column names that are going to be asked by.
+
+    Raises:
+        SourceError: it cannot be read as one table.
+        UsageError: by key path, for what the policy says of the reading and does not fit.
+    """
+    reading = {name: value for name, value in dataset.reading.items() if name != "format"}
+    names = (*dataset.privacy_unit, *dataset.columns, *expect)
+    try:
+        return inspect_source(location, types=dataset.types(), expect=names, **reading)
+    except UsageError as fault:
+        if fault.thing == "types" and fault.value in dataset.columns:
+            path, rule = dataset.columns[str(fault.value)].path, "names no column of the source"
+            raise UsageError(path, rule, fault.value, fault.rule) from None
+        raise UsageError(f"{dataset.path}.{fault.thing}", fault.rule, fault.value, fault.hint) from None
 
 
 def misfits(dataset: DatasetPolicy, registration: Registration) -> list[UsageError]:

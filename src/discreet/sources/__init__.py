@@ -29,6 +29,7 @@ from discreet.sources.registering import (
     inspect_source,
     register,
     register_frame,
+    stored_reading,
 )
 
 __all__ = [
@@ -56,5 +57,6 @@ __all__ = [
     "relation",
     "same_files",
     "select_postgres",
+    "stored_reading",
     "where_it_was",
 ]

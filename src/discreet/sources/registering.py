@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,7 +23,15 @@ from discreet.sources.parquet import inspect_parquet
 from discreet.sources.postgres_tables import inspect_postgres
 from discreet.sources.sqlite_tables import inspect_sqlite
 
-__all__ = ["check_frame", "check_stored", "describe", "inspect_source", "register", "register_frame"]
+__all__ = [
+    "check_frame",
+    "check_stored",
+    "describe",
+    "inspect_source",
+    "register",
+    "register_frame",
+    "stored_reading",
+]
 
 _INSPECT = {
     "csv": inspect_delimited,
@@ -135,7 +144,7 @@ def check_stored(registration: Registration, **options: Any) -> None:
         if known != value:
             none = known is None or (known == [] and name != "records")  # [] is the whole document
             was = "without it" if none else f"with {_shown(known)}"
-            hint = "leave it out, or register it anew under another ledger"
+            hint = "leave it out, or register it anew: discreet refresh SOURCE"
             raise UsageError(name, f"was registered {was}; how a source is read is fixed then", _shown(value), hint)
     for column, type_ in asked.types.items():
         position = registration.schema.position(column)
@@ -143,8 +152,16 @@ def check_stored(registration: Registration, **options: Any) -> None:
             raise UsageError("types", "names an unknown column", column)
         known_type = registration.schema.columns[position].type
         if type_ != known_type:
-            hint = "register it anew under another ledger"
+            hint = "register it anew: discreet refresh SOURCE"
             raise UsageError(f"type of {column!r}", f"was registered as {known_type}", str(type_), hint)
+
+
+def stored_reading(registration: Registration) -> dict[str, Any]:
+    """How a source was read when it was registered, as `register` takes it; without its types."""
+    options = dict(registration.reader.get("options", {}))
+    if "records" in options:
+        options["records"] = ".".join(json.dumps(key) for key in options["records"]) or "$"
+    return options
 
 
 def _shown(value: Any) -> str:
