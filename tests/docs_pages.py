@@ -138,6 +138,7 @@ def _plain(text: str) -> str:
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(Z|\+00:00)", "TIME", text)
     text = re.sub(r"\b[0-9a-f]{64}\b", "HASH", text)
     text = re.sub(r"(?<=[ :])/\S*/(?=\w+\.sqlite)", "/", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "TIME", text)
     return re.sub(r"file:\S*/", "file:/", text)
 
 

@@ -76,6 +76,7 @@ answer
 answer_tables  formats  postprocessing
 stored
 deployment
+reports
 release  estimate
 sandwich  chart  outlook
 sandwich_text
@@ -92,7 +93,7 @@ cli
 """Every module, or room (`ROOMS`, with all their modules), below all that it may import.
 Modules on one line do not import each other. A new module gets its place here, as high as it can stand."""
 
-ROOMS = ("accounting", "audit", "cli", "html", "ledger", "pictures", "policy", "quirks", "sources")
+ROOMS = ("accounting", "audit", "cli", "html", "ledger", "pictures", "policy", "quirks", "reports", "sources")
 
 # Within methods only: what is shown shows itself.
 UPWARDS = {
@@ -110,7 +111,7 @@ UPWARDS = {
 
 SYSTEM_RANDOMNESS = {"random", "secrets", "uuid", "cryptography"}
 
-LAZY = {"cryptography", "duckdb", "matplotlib", "pandas", "polars", "psycopg", "pyarrow", "rich", "scipy"}
+LAZY = {"cryptography", "duckdb", "matplotlib", "pandas", "polars", "psycopg", "pyarrow", "rich", "scipy", "yaml"}
 """Imported inside the functions that need them, never when a module is loaded."""
 
 IN_THE_HOUSE = {
@@ -125,6 +126,7 @@ IN_THE_HOUSE = {
     "rich",
     "sqlglot",
     "typer",
+    "yaml",
 }
 
 

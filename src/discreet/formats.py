@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from itertools import zip_longest
@@ -19,6 +20,7 @@ __all__ = [
     "as_markdown",
     "as_ndjson",
     "as_table",
+    "escape_markdown",
     "key_text",
     "render_csv",
     "render_markdown",
@@ -69,14 +71,22 @@ def as_markdown(answer: Answer, *, exact: bool = False) -> str:
 
 def render_markdown(headers: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
     """A Markdown table; numeric columns stand to the right."""
-    lines = ["| " + " | ".join(_escaped(h) for h in headers) + " |"]
+    lines = ["| " + " | ".join(escape_markdown(h) for h in headers) + " |"]
     lines.append("|" + "|".join("---:" if right else "---" for right in numeric) + "|")
-    lines += ["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows]
+    lines += ["| " + " | ".join(escape_markdown(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("\r", " ")
+_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_MARKS = re.compile(r"[\\`*\[\]<>|~&]|(?<![^\W_])_|_(?![^\W_])")
+_MARKS_BUT_STARS = re.compile(_MARKS.pattern.replace("*", "", 1))
+
+
+def escape_markdown(text: str) -> str:
+    """Text that Markdown shows as it is: no key can become a tag, a picture or a new line."""
+    # One star alone marks nothing, and COUNT(*) is easier to read so.
+    marks = _MARKS if text.count("*") > 1 else _MARKS_BUT_STARS
+    return marks.sub(r"\\\g<0>", _BREAKS.sub(" ", text))
 
 
 def as_table(answer: Answer, *, exact: bool = False, width: int | None = None) -> str:

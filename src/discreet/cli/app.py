@@ -387,6 +387,21 @@ def refresh(
     refresh_source(Wanted(source, policy, ledger, types, reading))
 
 
+@app.command(epilog=epilog("report"))
+def report(
+    source: o.Reported = None,
+    ledger: o.LedgerPath = None,
+    policy: o.Policy = None,
+    format: o.ReportFormat = "markdown",
+    output: o.Output = None,
+) -> None:
+    """Write all releases of a source as one document: what was promised, asked, answered and spent. Reads the ledger
+    only."""
+    from discreet.cli.report import write_report
+
+    write_report(source, ledger=ledger, policy=policy, format=format, output=output)
+
+
 @app.command(epilog=epilog("noise"))
 def noise(scale: o.Scale, size: o.Size = "1") -> None:
     """Draw discrete Laplace noise, to look at. Reads nothing, costs nothing."""

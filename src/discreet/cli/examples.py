@@ -27,6 +27,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         f"discreet budget {_LOG}",
         f"discreet budget raise {_LOG} --budget 5",
         f"discreet budget {_LOG} --format json",
+        "discreet budget --verify",
+    ),
+    "report": (
+        f"discreet report {_LOG} -o report.md",
+        f"discreet report {_LOG} --format json -o report.json",
     ),
     "init": (f"discreet init {_LOG} {_WHO} --budget 3 -o discreet.toml",),
     "check": ("discreet check --policy discreet.toml",),

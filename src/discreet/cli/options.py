@@ -50,6 +50,8 @@ __all__ = [
     "RaisedDelta",
     "RefreshedSource",
     "Report",
+    "ReportFormat",
+    "Reported",
     "RowLevel",
     "Runs",
     "Scale",
@@ -383,6 +385,16 @@ Label = Annotated[
 AuditReport = Annotated[
     str | None,
     typer.Option("--report", metavar="FILE", help="Also write everything there, as one JSON document."),
+]
+Reported = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[SOURCE]", help="The source, or what a policy calls it or a shared budget.", show_default=False
+    ),
+]
+ReportFormat = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="markdown, json, or yaml (the fields of the DP deployments registry)."),
 ]
 Verify = Annotated[
     bool,
