@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from command import Command
+from ledger_places import place, places
 from postgres_server import postgres_server, postgres_url
 
-__all__ = ["postgres_server", "postgres_url"]
+__all__ = ["place", "places", "postgres_server", "postgres_url"]
 
 ROOT = Path(__file__).resolve().parents[1]
 

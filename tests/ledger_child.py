@@ -6,18 +6,22 @@ Lines on stdout say how far it came; the test that started it judges.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import signal
 import sqlite3
 import sys
 import tempfile  # noqa: F401  (needed for a new ledger, and out of reach once rights are given up)
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from discreet.errors import BudgetError, LedgerError
-from discreet.ledger import Caps, Ledger
+from discreet.ledger import Caps, Ledger, postgres_schema
 from discreet.privacy import PrivacyLoss
 
 TENTH = PrivacyLoss(Fraction(1, 10))
@@ -33,38 +37,58 @@ def say(*words: object) -> None:
     print(*words, flush=True)
 
 
+def at_once(count: int, act: Callable[[int], str]) -> list[str]:
+    """What `count` forks of this process say that all act at the same moment, in order of text."""
+    gate_read, gate_write = os.pipe()
+    said_read, said_write = os.pipe()
+    for number in range(count):
+        if os.fork() == 0:
+            os.close(gate_write)
+            os.read(gate_read, 1)  # until the gate is closed on the other side: the starting gun
+            os.write(said_write, f"{act(number)}\n".encode())
+            os._exit(0)
+    os.close(gate_read)
+    os.close(said_write)
+    os.close(gate_write)
+    with os.fdopen(said_read) as said:
+        return sorted(said.read().splitlines())
+
+
 def race(path: str, budget: str) -> None:
-    """One of many that debit at the same time; `budget` "set": each also sets the budget, in a new file."""
-    say("ready")
-    sys.stdin.readline()  # the starting gun
-    with Ledger(path) as ledger:
-        if budget == "set":
-            ledger.set_budget("s", ONE, unit="actor")
-        try:
-            debit(ledger)
-        except BudgetError:
-            say("refused")
-        else:
-            say("paid")
+    """Twenty debit at the same time; `budget` "set": each also sets the budget, in a new ledger."""
+
+    def act(_: int) -> str:
+        with Ledger(path, timeout=60) as ledger:
+            if budget == "set":
+                ledger.set_budget("s", ONE, unit="actor")
+            try:
+                debit(ledger)
+            except BudgetError:
+                return "refused"
+            return "paid"
+
+    say(json.dumps(at_once(20, act)))
 
 
-def race_shares(path: str, analyst: str) -> None:
-    """One of many that debit at the same time; each analyst may spend three tenths."""
-    say("ready")
-    sys.stdin.readline()  # the starting gun
-    with Ledger(path) as ledger:
-        try:
-            debit(ledger, analyst=analyst, caps=Caps(analyst=Fraction(3, 10)))
-        except BudgetError:
-            say("refused", analyst)
-        else:
-            say("paid", analyst)
+def race_shares(path: str) -> None:
+    """Ten of each of two analysts debit at the same time; each may spend three tenths."""
+
+    def act(number: int) -> str:
+        analyst = ("ann", "bob")[number % 2]
+        with Ledger(path, timeout=60) as ledger:
+            try:
+                debit(ledger, analyst=analyst, caps=Caps(analyst=Fraction(3, 10)))
+            except BudgetError:
+                return f"refused {analyst}"
+            return f"paid {analyst}"
+
+    say(json.dumps(at_once(20, act)))
 
 
-def die(path: str, step: str) -> None:
-    """Debit and release, but SIGKILL itself at step number `step`: there is one before every statement, one
-    after every COMMIT, one before every close."""
-    left = int(step)
+def die(path: str, step: int) -> None:
+    """Debit and release, but SIGKILL itself at step number `step`: there is one before every statement (or round trip
+    to the server), one after every COMMIT, one before every close."""
+    left = step
 
     def one_step() -> None:
         nonlocal left
@@ -86,6 +110,20 @@ def die(path: str, step: str) -> None:
 
     connect = sqlite3.connect
     sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "factory": Mortal})  # type: ignore[assignment]
+
+    class Line(psycopg.Connection[Any]):
+        def execute(self, sql: Any, *parameters: Any, **more: Any) -> psycopg.Cursor[Any]:
+            one_step()
+            cursor = super().execute(sql, *parameters, **more)
+            if "COMMIT" in str(sql):
+                one_step()
+            return cursor
+
+        def close(self) -> None:
+            one_step()
+            super().close()
+
+    psycopg.connect = Line.connect
     with Ledger(path) as ledger:
         ledger.set_budget("s", ONE, unit="actor")
         entry = debit(ledger)
@@ -95,11 +133,30 @@ def die(path: str, step: str) -> None:
     say("closed")
 
 
+def die_each() -> None:
+    """For every line of stdin, a step and a place: `die` there, in a fork. What that one said, and its exit code."""
+    for line in sys.stdin:
+        step, path = line.rstrip("\n").split(" ", maxsplit=1)
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.dup2(write_end, sys.stdout.fileno())
+            die(path, int(step))
+            os._exit(0)
+        os.close(write_end)
+        with os.fdopen(read_end) as said:
+            lines = said.read().splitlines()
+        say(json.dumps([lines, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])]))
+
+
 def toil(path: str) -> None:
-    """Debit until killed, saying each entry once it is charged."""
+    """Debit until killed, saying each entry once it is charged; or until the ledger is out of reach."""
     with Ledger(path) as ledger:
-        while True:
-            say(debit(ledger))
+        try:
+            while True:
+                say(debit(ledger))
+        except LedgerError as error:
+            say("error", error)
 
 
 def full(path: str, how: str) -> None:
@@ -155,6 +212,13 @@ def unprivileged(path: str) -> None:
 
 def hold(path: str) -> None:
     """Hold the writer's lock until told to go on, as a stuck process would."""
+    if "://" in path:
+        server = psycopg.connect(path)
+        server.execute("SELECT pg_advisory_xact_lock(%s)", [postgres_schema.LOCK])
+        say("held")
+        sys.stdin.readline()
+        server.close()
+        return
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
     say("held")

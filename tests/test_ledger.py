@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -22,6 +21,7 @@ from discreet.errors import BudgetError, DiscreetError, SourceError, UsageError
 from discreet.ledger import Balance, Budget, Failure, Kind, Ledger, State, default_path
 from discreet.privacy import RELATION, PrivacyLoss, split
 from discreet.schema import Column, Registration, Schema, parse_type
+from ledger_places import Places
 
 
 def loss(epsilon: Any, delta: Any = 0) -> PrivacyLoss:
@@ -34,8 +34,8 @@ def debit(ledger: Ledger, cost: PrivacyLoss, source: str = "s", **more: Any) -> 
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Any:
-    with Ledger(tmp_path / "ledger.sqlite") as opened:
+def ledger(place: str) -> Any:
+    with Ledger(place) as opened:
         yield opened
 
 
@@ -94,11 +94,11 @@ def test_shares_add_up_to_what_was_typed(ledger: Ledger) -> None:
     assert ledger.balance("s") == Balance(loss("0.1"), loss("0.1"), loss(0), 1)
 
 
-def test_r67_the_order_of_queries_does_not_change_the_total(tmp_path: Path) -> None:
+def test_r67_the_order_of_queries_does_not_change_the_total(places: Places) -> None:
     """Composition is a sum."""
     spent = []
-    for name, costs in (("a", ("0.3", "0.7")), ("b", ("0.7", "0.3"))):
-        with Ledger(tmp_path / name) as ledger:
+    for costs in (("0.3", "0.7"), ("0.7", "0.3")):
+        with Ledger(places.new()) as ledger:
             ledger.set_budget("s", loss(2, "1e-6"), unit="actor")
             for cost in costs:
                 debit(ledger, loss(cost, "1e-9"))
@@ -321,11 +321,11 @@ def test_text_that_is_not_unicode_is_refused_by_name(ledger: Ledger) -> None:
 # --- time, threads, places -----------------------------------------------------------------------------
 
 
-def test_a_clock_that_goes_back_changes_no_order_and_no_total(tmp_path: Path) -> None:
+def test_a_clock_that_goes_back_changes_no_order_and_no_total(place: str) -> None:
     """Order is by number; times are written as the clock said them, in UTC."""
     times = [datetime(2030, 1, 1, 1, tzinfo=timezone(timedelta(hours=2))), datetime(1999, 1, 1, tzinfo=UTC)]
     ticking = cycle(times)
-    with Ledger(tmp_path / "l", clock=lambda: next(ticking)) as ledger:
+    with Ledger(place, clock=lambda: next(ticking)) as ledger:
         ledger.set_budget("s", loss(1), unit="actor")
         for query in ("first", "second", "third"):
             debit(ledger, loss("0.1"), query=query)
@@ -358,9 +358,9 @@ def test_threads_share_one_ledger(ledger: Ledger) -> None:
     assert sorted(results) == ["BudgetError"] * 30 + ["paid"] * 10
 
 
-def test_a_closed_ledger_says_so(tmp_path: Path) -> None:
+def test_a_closed_ledger_says_so(place: str) -> None:
     """Closing twice is fine; using it is an error that says what to do."""
-    ledger = Ledger(tmp_path / "l")
+    ledger = Ledger(place)
     ledger.close()
     ledger.close()
     with pytest.raises(UsageError, match="is closed"):
@@ -408,9 +408,9 @@ def test_odd_file_names_are_file_names(tmp_path: Path, name: str, monkeypatch: p
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("bad", ["", "a\0b", "postgresql://host/db"])
-def test_what_is_no_path_is_refused(bad: str) -> None:
-    """With the name of the thing; a server is not taken for a folder called "postgresql:"."""
+@pytest.mark.parametrize("bad", ["", "a\0b", "mysql://host/db"])
+def test_what_is_no_place_is_refused(bad: str) -> None:
+    """With the name of the thing; a server is not taken for a folder called "mysql:"."""
     with pytest.raises(UsageError, match=r"^ledger: must be the path of a file"):
         Ledger(bad)
 
@@ -426,13 +426,11 @@ class Walk(RuleBasedStateMachine):
     """Budgets, raises, debits, outcomes and reopenings in any order, against a model in a few dicts: spent is
     what the model says, never above the total, and no entry is ever lost or changed."""
 
+    place: str
+
     def __init__(self) -> None:
         super().__init__()
-        import tempfile
-
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = Path(self.folder.name) / "l"
-        self.ledger = Ledger(self.path)
+        self.ledger = Ledger(self.place)
         self.total: dict[str, PrivacyLoss] = {}
         self.spent = {"a": loss(0), "b": loss(0)}
         self.state: dict[int, tuple[str, State]] = {}
@@ -441,7 +439,6 @@ class Walk(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.ledger.close()
-        self.folder.cleanup()
 
     @rule(source=SOURCES, epsilon=GRID, delta=DELTAS)
     def set_budget(self, source: str, epsilon: Fraction, delta: Fraction) -> None:
@@ -498,7 +495,7 @@ class Walk(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.ledger.close()
-        self.ledger = Ledger(self.path)
+        self.ledger = Ledger(self.place)
 
     @invariant()
     def nothing_is_lost(self) -> None:
@@ -519,8 +516,10 @@ class Walk(RuleBasedStateMachine):
                 assert balance.total.covers(balance.spent)
 
 
-TestWalk = Walk.TestCase
-TestWalk.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, database=None,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+def test_a_random_walk(places: Places) -> None:
+    places.walk(Walk, files=15, server=4)
+
+
+@pytest.mark.slow
+def test_many_random_walks(places: Places) -> None:
+    places.walk(Walk, files=300, server=60, steps=50)

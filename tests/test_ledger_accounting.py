@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-import tempfile
 from datetime import timedelta
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -23,6 +20,7 @@ from discreet.ledger.accounting import Standing, Weight, accounting_for, charged
 from discreet.ledger.checking import Check
 from discreet.ledger.records import Budget
 from discreet.privacy import RELATION, LaplaceVector, PrivacyLoss
+from ledger_places import Places, by_hand, tamper
 from test_ledger_accounts import Clock
 
 DELTA = Fraction(1, 10**6)
@@ -54,8 +52,8 @@ def spend(ledger: Ledger, cost: PrivacyLoss, **more: Any) -> int:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Any:
-    with Ledger(tmp_path / "ledger.sqlite") as opened:
+def ledger(place: str) -> Any:
+    with Ledger(place) as opened:
         yield opened
 
 
@@ -258,10 +256,10 @@ def test_a_source_brings_its_divergence_along(ledger: Ledger) -> None:
     ledger.verify()
 
 
-def test_a_window_begins_anew_under_every_accounting(tmp_path: Path) -> None:
+def test_a_window_begins_anew_under_every_accounting(place: str) -> None:
     """Its divergence and its count too; and a clock that goes back frees nothing."""
     clock = Clock(2024, 5, 30)
-    with Ledger(tmp_path / "l", clock=clock) as ledger:
+    with Ledger(place, clock=clock) as ledger:
         for method, epsilon in ((Method.RENYI, None), (Method.PLD, TENTH)):
             ledger.set_budget(method, loss("5.1", DELTA), unit="actor", window=Window.MONTHLY)
             ledger.set_accounting(method, method, epsilon_per_query=epsilon)
@@ -359,17 +357,15 @@ def test_how_many_more_is_what_fits(method: Method, spent: int, epsilon: str) ->
         ({"equal_queries": 1}, "does not add up"),
     ],
 )
-def test_a_forged_state_with_a_right_hash_is_noticed(
-    tmp_path: Path, forged: dict[str, Any], noticed: str | None
-) -> None:
+def test_a_forged_state_with_a_right_hash_is_noticed(place: str, forged: dict[str, Any], noticed: str | None) -> None:
     """Verify reckons the divergence of every entry from what it says about its noise."""
-    with Ledger(tmp_path / "l") as ledger:
+    with Ledger(place) as ledger:
         ledger.set_budget("s", loss("5.1", DELTA), unit="actor")
         ledger.set_accounting("s", Method.RENYI)
         debit(ledger, loss(TENTH))
         ledger.verify()
-    connection = sqlite3.connect(tmp_path / "l", isolation_level=None)
-    last = chain.newest(connection, "TRUE")
+    with by_hand(place) as entries:
+        last = chain.newest(entries, "TRUE")
     assert last is not None
     both = str(2 * Fraction(last["divergence"]) * 10**18).zfill(18)
     honest = {
@@ -380,28 +376,23 @@ def test_a_forged_state_with_a_right_hash_is_noticed(
         "divergence": f"0.{both.zfill(18)}",
     }
     row = {name: value for name, value in {**honest, **forged}.items() if name not in ("number", "hash")}
-    chain.append(connection, row)
-    check = Check(None)
-    if noticed is None:
-        assert check.some(connection)
-    else:
-        with pytest.raises(chain.Damage, match=noticed):
-            check.some(connection)
-    connection.close()
+    with by_hand(place) as entries:
+        chain.append(entries, row)
+        check = Check(None)
+        if noticed is None:
+            assert check.some(entries)
+        else:
+            with pytest.raises(chain.Damage, match=noticed):
+                check.some(entries)
 
 
-def test_an_accounting_cannot_be_edited(tmp_path: Path) -> None:
+def test_an_accounting_cannot_be_edited(place: str) -> None:
     """It stands under the hash, and every debit looks it up."""
-    path = tmp_path / "l"
-    with Ledger(path) as ledger:
+    with Ledger(place) as ledger:
         ledger.set_budget("s", loss(1, DELTA), unit="actor")
         ledger.set_accounting("s", Method.RENYI)
-    connection = sqlite3.connect(path)
-    connection.execute("DROP TRIGGER no_update")
-    connection.execute("UPDATE entries SET content = replace(content, 'renyi', 'basic') WHERE kind = 'accounting'")
-    connection.commit()
-    connection.close()
-    with pytest.raises(LedgerError, match="hash"), Ledger(path) as ledger:
+    tamper(place, "UPDATE entries SET content = replace(content, 'renyi', 'basic') WHERE kind = 'accounting'")
+    with pytest.raises(LedgerError, match="hash"), Ledger(place) as ledger:
         debit(ledger, loss(TENTH))
 
 
@@ -415,11 +406,12 @@ class Walk(RuleBasedStateMachine):
     """Debits, failures, raises, switches of accounting, a source that joins, a clock that jumps: the model keeps every
     debit and reckons anew each time, from the definitions. Spent never exceeds the total, and no entry is lost."""
 
+    place: str
+
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
         self.clock = Clock(2024, 3, 15)
-        self.ledger = Ledger(Path(self.folder.name) / "l", clock=self.clock)
+        self.ledger = Ledger(self.place, clock=self.clock)
         self.debits: list[tuple[str, PrivacyLoss, int | None]] = []
         self.own: list[tuple[PrivacyLoss, int | None]] = []
         self.joined = False
@@ -436,7 +428,6 @@ class Walk(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.ledger.close()
-        self.folder.cleanup()
 
     def window(self) -> str:
         return max(window_at(self.kind, self.clock.now), self.latest)
@@ -543,8 +534,10 @@ class Walk(RuleBasedStateMachine):
         assert len([entry for entry in self.ledger.history("s") if entry.source == "s"]) == self.entries
 
 
-TestWalk = Walk.TestCase
-TestWalk.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, database=None,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+def test_a_random_walk(places: Places) -> None:
+    places.walk(Walk, files=25, server=5, steps=20)
+
+
+@pytest.mark.slow
+def test_many_random_walks(places: Places) -> None:
+    places.walk(Walk, files=100, server=40, steps=40)

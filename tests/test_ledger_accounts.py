@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -20,6 +18,7 @@ from discreet.ledger.accounting import Standing, Weight, charged, counted, fits,
 from discreet.ledger.checking import Check
 from discreet.ledger.records import Budget
 from discreet.privacy import RELATION, PrivacyLoss
+from ledger_places import Places, by_hand, tamper
 
 PEOPLE = "budget:people"
 
@@ -34,8 +33,8 @@ def debit(ledger: Ledger, cost: Any, source: str = "s", **more: Any) -> int:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Any:
-    with Ledger(tmp_path / "ledger.sqlite") as opened:
+def ledger(place: str) -> Any:
+    with Ledger(place) as opened:
         yield opened
 
 
@@ -133,10 +132,10 @@ def test_the_names_of_windows_are_in_the_order_of_time() -> None:
     }  # fmt: skip
 
 
-def test_a_monthly_budget_begins_anew_each_month(tmp_path: Path) -> None:
+def test_a_monthly_budget_begins_anew_each_month(place: str) -> None:
     """What is left is this month's; what was spent in all is told too, and shares go by month."""
     clock = Clock(2024, 5, 31, 23, 59)
-    with Ledger(tmp_path / "l", clock=clock) as ledger:
+    with Ledger(place, clock=clock) as ledger:
         ledger.set_budget("s", loss(1, "1e-6"), unit="actor", window=Window.MONTHLY)
         debit(ledger, 1, analyst="ann")
         with pytest.raises(BudgetError, match=r"is epsilon 1, delta .* in 2024-05;.*begins anew after 2024-05"):
@@ -159,11 +158,11 @@ def test_a_monthly_budget_begins_anew_each_month(tmp_path: Path) -> None:
             ledger.set_budget("s", loss(1, "1e-6"), unit="actor")
 
 
-def test_a_clock_that_goes_back_frees_nothing(tmp_path: Path) -> None:
+def test_a_clock_that_goes_back_frees_nothing(place: str) -> None:
     """The latest window seen counts, for the budget and for each analyst, until the clock is past it."""
     clock = Clock(2024, 5, 1)
     caps = Caps(analyst=Fraction(1, 2))
-    with Ledger(tmp_path / "l", clock=clock) as ledger:
+    with Ledger(place, clock=clock) as ledger:
         ledger.set_budget("s", loss(1), unit="actor", window=Window.MONTHLY)
         debit(ledger, "0.5", analyst="ann", caps=caps)
         debit(ledger, "0.5", analyst="bob", caps=caps)
@@ -185,10 +184,10 @@ def test_a_clock_that_goes_back_frees_nothing(tmp_path: Path) -> None:
         ledger.verify()
 
 
-def test_no_window_ever_holds_more_than_the_total(tmp_path: Path) -> None:
+def test_no_window_ever_holds_more_than_the_total(place: str) -> None:
     """A total that is raised holds for the window we are in; `never` sums over all time."""
     clock = Clock(2024, 1, 1)
-    with Ledger(tmp_path / "l", clock=clock) as ledger:
+    with Ledger(place, clock=clock) as ledger:
         ledger.set_budget("never", loss(1), unit="actor")
         ledger.set_budget("daily", loss(1), unit="actor", window=Window.DAILY)
         debit(ledger, 1, "never")
@@ -337,46 +336,39 @@ def test_a_ledger_of_the_first_version_goes_on(tmp_path: Path) -> None:
         ({"kind": "raise", "source": "nobody", "account": None, "window": None}, "does not add up"),
     ],
 )
-def test_a_forged_entry_with_a_right_hash_is_noticed(tmp_path: Path, forged: dict[str, Any], noticed: str) -> None:
+def test_a_forged_entry_with_a_right_hash_is_noticed(place: str, forged: dict[str, Any], noticed: str) -> None:
     """By verify, which adds up again; the last honest entry, repeated with one thing changed."""
     clock = Clock(2024, 5, 1)
-    with Ledger(tmp_path / "l", clock=clock) as ledger:
+    with Ledger(place, clock=clock) as ledger:
         ledger.set_budget("t", loss(1), unit="actor")
         debit(ledger, "0.5", "t")
         ledger.set_budget(PEOPLE, loss(9), unit="actor", window=Window.MONTHLY)
         ledger.join("s", PEOPLE)
         debit(ledger, "0.25", analyst="ann")
         ledger.verify()
-    connection = sqlite3.connect(tmp_path / "l", isolation_level=None)
-    last = chain.newest(connection, "TRUE")
+    with by_hand(place) as entries:
+        last = chain.newest(entries, "TRUE")
     assert last is not None
     honest = {**last, "spent_epsilon": "0.5", "window_epsilon": "0.5", "analyst_epsilon": "0.5", "queries": 2}
     for row, expected in ((honest, None), ({**honest, **forged}, noticed)):
-        connection.execute("BEGIN")
-        chain.append(connection, {name: value for name, value in row.items() if name not in ("number", "hash")})
-        check = Check(None)
-        if expected is None:
-            assert check.some(connection)
-        else:
-            with pytest.raises(chain.Damage, match=expected):
-                check.some(connection)
-        connection.execute("ROLLBACK")
-    connection.close()
+        with by_hand(place) as entries:
+            chain.append(entries, {name: value for name, value in row.items() if name not in ("number", "hash")})
+            check = Check(None)
+            if expected is None:
+                assert check.some(entries)
+            else:
+                with pytest.raises(chain.Damage, match=expected):
+                    check.some(entries)
 
 
-def test_nothing_of_a_shared_budget_can_be_edited(tmp_path: Path) -> None:
+def test_nothing_of_a_shared_budget_can_be_edited(place: str) -> None:
     """The account of an entry is under its hash."""
-    path = tmp_path / "l"
-    with Ledger(path) as ledger:
+    with Ledger(place) as ledger:
         ledger.set_budget(PEOPLE, loss(9), unit="actor")
         ledger.join("s", PEOPLE)
         debit(ledger, 1)
-    connection = sqlite3.connect(path)
-    connection.execute("DROP TRIGGER no_update")
-    connection.execute("UPDATE entries SET account = NULL WHERE kind = 'debit'")
-    connection.commit()
-    connection.close()
-    with pytest.raises(LedgerError, match="hash"), Ledger(path) as ledger:
+    tamper(place, "UPDATE entries SET account = NULL WHERE kind = 'debit'")
+    with pytest.raises(LedgerError, match="hash"), Ledger(place) as ledger:
         ledger.verify()
 
 
@@ -392,11 +384,12 @@ class Walk(RuleBasedStateMachine):
     """Budgets of all windows, joins, debits of several analysts under caps, on a clock that jumps both ways; the
     model keeps every debit in a list and sums it anew each time."""
 
+    place: str
+
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
         self.clock = Clock(2024, 3, 15)
-        self.ledger = Ledger(Path(self.folder.name) / "l", clock=self.clock)
+        self.ledger = Ledger(self.place, clock=self.clock)
         self.total: dict[str, tuple[Fraction, Window]] = {}
         self.joined: dict[str, str] = {}
         self.latest: dict[str, str] = {}
@@ -404,7 +397,6 @@ class Walk(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.ledger.close()
-        self.folder.cleanup()
 
     def spent(self, account: str, window: str | None = None, analyst: str | None = None) -> Fraction:
         return sum(
@@ -480,8 +472,10 @@ class Walk(RuleBasedStateMachine):
             assert (balance.in_all or balance.spent).epsilon == self.spent(account)
 
 
-TestWalk = Walk.TestCase
-TestWalk.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, database=None,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+def test_a_random_walk(places: Places) -> None:
+    places.walk(Walk, files=40, server=8)
+
+
+@pytest.mark.slow
+def test_many_random_walks(places: Places) -> None:
+    places.walk(Walk, files=200, server=80, steps=50)

@@ -5,69 +5,23 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from discreet.errors import BudgetError, DiscreetError, LedgerError
-from discreet.ledger import Balance, Ledger, State, chain, sqlite_schema
-from discreet.ledger.checking import Check
-from discreet.privacy import PrivacyLoss
-
-CHILD = str(Path(__file__).with_name("ledger_child.py"))
-ONE = PrivacyLoss(Fraction(1))
-TENTH = PrivacyLoss(Fraction(1, 10))
-PLENTY = PrivacyLoss(Fraction(1000))
-
-
-def start(what: str, path: Path, *more: str, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*before, sys.executable, CHILD, what, str(path), *more],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+from discreet.ledger import Ledger, sqlite_schema
+from ledger_places import PLENTY, TENTH, balance, debit, is_clear, run, write_some
 
 
 def call(command: list[str]) -> int:
     return subprocess.run(command, capture_output=True, check=False).returncode
-
-
-def run(what: str, path: Path, *more: str, before: tuple[str, ...] = ()) -> tuple[list[str], int]:
-    with start(what, path, *more, before=before) as child:
-        out, _ = child.communicate(timeout=60)
-        return out.splitlines(), child.returncode
-
-
-def debit(ledger: Ledger, source: str = "s", **more: Any) -> int:
-    given: dict[str, Any] = {"unit": "actor", "query": "count", "digest": "d", "limits": {}}
-    return ledger.debit(source, TENTH, **{**given, **more})
-
-
-def balance(path: Path) -> Balance:
-    with Ledger(path) as ledger:
-        ledger.verify()
-        found = ledger.balance("s")
-    assert found is not None
-    return found
-
-
-def is_clear(error: object, path: Path) -> bool:
-    """Names the file, says what to do, and passes no text of SQLite's or of the house's inside on."""
-    text = str(error)
-    inside = ("sqlite", "database", "malformed", "disk i/o", "errno", "traceback", "entries.", "none")
-    said = text.replace(str(path), "")
-    return str(path) in text and "Hint: " in text and not any(word in said.lower() for word in inside)
 
 
 @pytest.fixture
@@ -75,162 +29,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger"
 
 
-def write_some(path: Path, debits: int = 40) -> str:
-    """A ledger with a history, closed; its head."""
-    with Ledger(path) as ledger:
-        ledger.set_budget("s", PLENTY, unit="actor")
-        for i in range(debits):
-            entry = debit(ledger, query=f"question {i}")
-            if i % 3 == 0:
-                ledger.record_release(entry, {"n": i})
-        return ledger.verify()
-
-
-# --- races ---------------------------------------------------------------------------------------------
-
-
-def at_once(children: list[subprocess.Popen[str]]) -> list[str]:
-    """Let children go that wait for a line, all at the same moment; what they say then."""
-    try:
-        for child in children:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "ready\n"
-        for child in children:
-            assert child.stdin is not None
-            child.stdin.write("\n")
-            child.stdin.flush()
-        return sorted(child.communicate(timeout=60)[0].strip() for child in children)
-    finally:
-        for child in children:
-            child.kill()
-
-
-@pytest.mark.parametrize("how", ["there", "there", "there", "set", "set"])
-def test_twenty_processes_on_one_budget(path: Path, how: str) -> None:
-    """Each debits 0.1 of 1 at the same moment: exactly ten pay and ten are refused, five times over. In the
-    last two runs the file is not there yet, so that all twenty also make it and set the budget."""
-    if how == "there":
-        with Ledger(path) as ledger:
-            ledger.set_budget("s", ONE, unit="actor")
-    results = at_once([start("race", path, how) for _ in range(20)])
-    assert results == ["paid"] * 10 + ["refused"] * 10
-    assert balance(path) == Balance(ONE, ONE, PrivacyLoss(Fraction(0)), 10)
-    assert [file.name for file in path.parent.iterdir()] == ["ledger"], "no journal or half-made file is left"
-
-
-@pytest.mark.parametrize("run", range(3))
-def test_twenty_processes_of_two_analysts_with_shares(path: Path, run: int) -> None:
-    """Ten of each debit 0.1 at the same moment; each analyst may spend 0.3: exactly three of each pay."""
-    with Ledger(path) as ledger:
-        ledger.set_budget("s", ONE, unit="actor")
-    results = at_once([start("race_shares", path, analyst) for analyst in ("ann", "bob") for _ in range(10)])
-    assert results == ["paid ann"] * 3 + ["paid bob"] * 3 + ["refused ann"] * 7 + ["refused bob"] * 7
-    with Ledger(path) as ledger:
-        assert [(share.analyst, share.queries) for share in ledger.shares("s")] == [("ann", 3), ("bob", 3)]
-        ledger.verify()
-
-
-def test_a_held_lock_is_waited_for_and_then_named(path: Path) -> None:
-    """Another process holds the writer's lock: a debit waits as long as it was told, then says so; reading
-    is not held up; once the lock is free, the debit goes through."""
-    write_some(path, 1)
-    with Ledger(path, timeout=0.3) as ledger, start("hold", path) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        began = time.monotonic()
-        with pytest.raises(LedgerError, match=r"locked by another process for more than 0\.3 seconds") as error:
-            debit(ledger)
-        assert 0.25 < time.monotonic() - began < 5
-        assert is_clear(error.value, path)
-        assert ledger.balance("s") is not None
-        holder.communicate("\n", timeout=60)
-        debit(ledger)
-    assert balance(path).queries == 2
-
-
-def test_a_fork_may_go_on_with_its_parents_ledger(path: Path) -> None:
-    """Debits of parent and child with the same object all count, also after the parent closed it. (With the
-    parent's connection, SQLite would lose the child's: it would think that it still held a lock.)"""
-    assert run("fork", path) == (["child 0"], 0)
-    with Ledger(path) as ledger:
-        ledger.verify()
-        queries = [entry.query for entry in ledger.history("s")[1:]]
-    assert sorted(queries) == ["before", "child", "child, after the parent closed", "parent"]
-
-
-def test_a_fork_that_python_did_not_see_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There the connection could not be closed before the fork, so that nothing in the child is safe."""
-    with Ledger(path) as ledger:
-        ledger.set_budget("s", ONE, unit="actor")
-        with monkeypatch.context() as patch:
-            patch.setattr("os.getpid", lambda: 1)
-            with pytest.raises(LedgerError, match="before this process was forked"):
-                debit(ledger)
-        debit(ledger)
-
-
-# --- crashes -------------------------------------------------------------------------------------------
-
-
-def test_kill_9_between_every_two_steps(tmp_path: Path) -> None:
-    """R25. A process kills itself at its first step, at its second, and so on, from making the file to
-    closing it. Each time: the file opens and verifies; what was spent is at least what could have been seen;
-    what the process had been told is there."""
-    step, seen = 0, set()
-    while True:
-        path = tmp_path / str(step) / "ledger"
-        lines, code = run("die", path, str(step))
-        told = {line.split()[0] for line in lines}
-        with Ledger(path) as ledger:
-            ledger.verify()
-            debits = [entry for entry in ledger.history("s") if entry.state]
-            if "debited" in told:
-                assert len(debits) == 1
-            if "released" in told:
-                assert (debits[0].state, debits[0].answer) == (State.RELEASED, {"n": 12})
-            spent = sum((entry.loss.epsilon for entry in debits if entry.loss), Fraction(0))
-            if debits:
-                found = ledger.balance("s")
-                assert found is not None
-                assert found.spent.epsilon == spent == Fraction(1, 10)
-            seen.add((len(lines), tuple(entry.state for entry in debits)))
-            ledger.set_budget("s", ONE, unit="actor")  # it works on
-            debit(ledger)
-        if code == 0:
-            assert lines[-1] == "closed"
-            break
-        assert code == -signal.SIGKILL
-        step += 1
-    assert step > 40
-    # Every stage was met: nothing yet; charged but not told; told; recorded but not told; done.
-    assert seen == {
-        (0, ()),
-        (0, (State.DEBITED,)),
-        (1, (State.DEBITED,)),
-        (1, (State.RELEASED,)),
-        (2, (State.RELEASED,)),
-        (3, (State.RELEASED,)),
-    }
-
-
-def test_kill_9_at_any_moment(path: Path) -> None:
-    """Processes that debit without pause are killed at random moments: no acknowledged entry is missing."""
-    with Ledger(path) as ledger:
-        ledger.set_budget("s", PLENTY, unit="actor")
-    acknowledged: set[int] = set()
-    for _ in range(12):
-        with start("toil", path) as child:
-            assert child.stdout is not None
-            acknowledged.add(int(child.stdout.readline()))
-            time.sleep(random.uniform(0, 0.05))
-            child.kill()
-            # The last line may be cut off in the middle: it was not told whole.
-            acknowledged.update(int(line) for line in child.stdout if line.endswith("\n"))
-    with Ledger(path) as ledger:
-        ledger.verify()
-        booked = {entry.number for entry in ledger.history("s") if entry.state}
-    assert acknowledged <= booked
-    assert len(booked - acknowledged) <= 12
+# --- the disk ------------------------------------------------------------------------------------------
 
 
 def test_a_commit_is_on_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,22 +243,6 @@ def test_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_an_older_version_is_migrated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A next version with one more column: the old entries and their hashes stay, debits go on, and the
-    discreet of today refuses the file from then on."""
-    head = write_some(path, 5)
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            sqlite_schema, "MIGRATIONS", (*sqlite_schema.MIGRATIONS, ("ALTER TABLE entries ADD COLUMN note TEXT",))
-        )
-        with Ledger(path) as ledger:
-            assert ledger.verify() == head
-            debit(ledger)
-            ledger.verify(head)
-    with pytest.raises(LedgerError, match="newer discreet"):
-        Ledger(path)
-
-
 def test_entries_are_never_changed_through_sqlite(path: Path) -> None:
     """UPDATE, DELETE and the ways around them are refused by the file itself, whoever opens it."""
     head = write_some(path)
@@ -484,101 +267,6 @@ def test_entries_are_never_changed_through_sqlite(path: Path) -> None:
         assert ledger.verify() == head
 
 
-GUARDS = [(name, sql) for kind, name, sql in sorted(sqlite_schema.expected_guards()) if kind == "trigger"]
-
-
-def tamper(path: Path, *statements: str, put_back: bool = True) -> None:
-    """Edit as one who knows SQLite: without the triggers, which are put back afterwards."""
-    connection = sqlite3.connect(path)
-    for name, _ in GUARDS:
-        connection.execute(f"DROP TRIGGER {name}")
-    for statement in statements:
-        connection.execute(statement)
-    for _, sql in GUARDS if put_back else []:
-        connection.execute(sql)
-    connection.commit()
-    connection.close()
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE entries SET epsilon = '0.01' WHERE number = 5",
-        "UPDATE entries SET spent_epsilon = '0' WHERE number = 5",
-        "UPDATE entries SET content = '{}' WHERE number = 3",
-        "UPDATE entries SET analyst = NULL WHERE number = 5",
-        "UPDATE entries SET time = '2000' WHERE number = 1",
-        "UPDATE entries SET query = CAST('x' AS BLOB) WHERE number = 5",
-        "UPDATE entries SET query = CAST(x'ff' AS TEXT) WHERE number = 5",
-        "UPDATE entries SET hash = '0' WHERE number = 5",
-        "DELETE FROM entries WHERE number = 1",
-        "DELETE FROM entries WHERE number = 5",
-        "UPDATE entries SET number = number + 1000 WHERE number > 5",
-        "UPDATE entries SET epsilon = '99999' WHERE kind = 'budget'",
-        "DROP INDEX by_source",
-        "CREATE TRIGGER t AFTER INSERT ON entries BEGIN SELECT 1; END",
-    ],
-)
-def test_an_edited_or_removed_entry_is_noticed(path: Path, statement: str) -> None:
-    """By verify, without a head kept elsewhere."""
-    write_some(path, 10)
-    tamper(path, statement)
-    with pytest.raises(LedgerError) as error, Ledger(path) as ledger:
-        ledger.verify()
-    assert is_clear(error.value, path)
-
-
-def test_missing_triggers_are_noticed(path: Path) -> None:
-    """Without them the entries could be edited by accident."""
-    write_some(path, 3)
-    tamper(path, put_back=False)
-    with pytest.raises(LedgerError, match="triggers"), Ledger(path) as ledger:
-        ledger.verify()
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE entries SET spent_epsilon = '0' WHERE number = (SELECT max(number) FROM entries)",
-        "DELETE FROM entries WHERE number = (SELECT max(number) - 1 FROM entries)",
-        "UPDATE entries SET spent_epsilon = '0' WHERE number = (SELECT max(number) - 1 FROM entries)",
-        "UPDATE entries SET epsilon = '99999' WHERE kind = 'budget'",
-    ],
-)
-def test_an_edit_that_would_pay_off_is_noticed_at_once(path: Path, statement: str) -> None:
-    """What a debit rests on is checked each time, not by verify alone: the totals of the source's newest
-    entry, its budget, the end of the chain."""
-    with Ledger(path) as ledger:
-        for source in ("s", "t"):
-            ledger.set_budget(source, ONE, unit="actor")
-        for source in "s" * 9 + "st":
-            debit(ledger, source)
-    tamper(path, statement)
-    with pytest.raises(LedgerError, match="damaged or was tampered with"), Ledger(path) as ledger:
-        debit(ledger)
-
-
-@pytest.mark.parametrize("cut", [1, 7, 41])
-def test_a_cut_tail_is_noticed_with_a_head(path: Path, cut: int) -> None:
-    """Without the head, a ledger whose last entries are gone looks like an earlier one; with it, it does not.
-    The head of an earlier day stays good as entries are added."""
-    head = write_some(path, 20)
-    with Ledger(path) as ledger:
-        debit(ledger)
-        later = ledger.verify(head)
-        assert ledger.verify(f" {later.upper()}\n") == later
-        last = ledger.history("s")[-1].number
-    tamper(path, f"DELETE FROM entries WHERE number > {max(0, last - cut)}")
-    with Ledger(path) as ledger:
-        assert ledger.verify() != later
-        with pytest.raises(LedgerError, match="cut, rolled back or replaced") as error:
-            ledger.verify(later)
-        assert is_clear(error.value, path)
-        for nonsense in ("", "0", "x" * 64):
-            with pytest.raises(LedgerError, match="cut, rolled back or replaced"):
-                ledger.verify(nonsense)
-
-
 def test_a_copy_put_back_is_noticed_with_a_head(path: Path) -> None:
     """A backup restored forgets what was spent since."""
     write_some(path, 5)
@@ -589,24 +277,6 @@ def test_a_copy_put_back_is_noticed_with_a_head(path: Path) -> None:
     path.write_bytes(copy)
     with Ledger(path) as ledger, pytest.raises(LedgerError, match="rolled back"):
         ledger.verify(head)
-
-
-def test_a_forged_chain_that_overspends_is_noticed(path: Path) -> None:
-    """Hashes that are right prove no sums: verify adds up again."""
-    write_some(path, 2)
-    connection = sqlite3.connect(path, isolation_level=None)
-    for spent in ("0.1", "5000", "not a number"):
-        connection.execute("BEGIN")
-        row = {
-            "time": "", "source": "s", "kind": "debit", "epsilon": "5000" if spent != "0.1" else "0.1",
-            "delta": "0", "spent_epsilon": spent, "spent_delta": "0", "queries": 3,
-        }  # fmt: skip
-        chain.append(connection, row)
-        check = Check(None)
-        with pytest.raises(chain.Damage):
-            check.some(connection)
-        connection.execute("ROLLBACK")
-    connection.close()
 
 
 def test_a_truncated_file_is_noticed(path: Path) -> None:

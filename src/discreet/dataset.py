@@ -88,12 +88,12 @@ class Dataset:
         return f"<Dataset {self.name}: {len(self.registration.schema.columns)} columns, privacy unit {unit}>"
 
     @property
-    def ledger_path(self) -> Path:
-        """Where the ledger lies."""
+    def ledger_path(self) -> Path | None:
+        """Where the ledger's file lies; None where the ledger is on a server."""
         return self._ledger.path
 
     def close(self) -> None:
-        """Let the ledger's file go. Closing twice is fine."""
+        """Let the ledger go. Closing twice is fine."""
         self._ledger.close()
 
     def select(self, *terms: Term | str) -> Builder:

@@ -11,6 +11,7 @@ from discreet.dataset import Dataset
 from discreet.errors import BudgetError, PolicyError, SourceError, UsageError
 from discreet.exact import parse_positive_integer
 from discreet.ledger import Ledger, default_path
+from discreet.ledger.places import named_place, same_ledger, shown_ledger
 from discreet.policy import BudgetPolicy, DatasetPolicy, Policy, load_policy
 from discreet.policy.checking import budget_faults, declare, declared_unit, inspect_declared, misfits
 from discreet.privacy import parse_budget
@@ -55,7 +56,8 @@ def open_source(
         max_contributions: how many rows one unit may weigh, over all groups.
         max_groups_contributed: how many groups one unit may weigh in COUNT(DISTINCT unit).
         budget: the source's total epsilon, or a pair (epsilon, delta); sets it for good the first time.
-        ledger: the ledger's file; None for DISCREET_LEDGER, else the user's state folder.
+        ledger: the ledger's file, or the address of a PostgreSQL database; None for DISCREET_LEDGER, else a file in
+            the user's state folder.
         name: what a data frame is called (required for one).
         types: for columns whose type is to be another than the one found, its name.
         expect: names that a CSV file's columns are going to be asked by. With the unit, they tell its header from
@@ -287,17 +289,18 @@ def _asked(policy: Policy, name: object) -> DatasetPolicy:
     return policy.dataset(name)
 
 
-def ledger_of(policy: Policy, asked: str | os.PathLike[str] | None = None) -> Path:
+def ledger_of(policy: Policy, asked: str | os.PathLike[str] | None = None) -> Path | str:
     """Where the policy's ledger lies: another one would be another budget.
 
     Raises:
         UsageError: the policy names one, and another is asked for.
     """
     if policy.ledger is None:
-        return default_path() if asked is None else Path(asked).expanduser()
-    if asked is not None and os.path.realpath(os.path.expanduser(asked)) != os.path.realpath(policy.ledger):  # noqa: PTH111
-        raise UsageError("ledger", f"is {policy.ledger}, by the owner's policy ({policy.path.name})", os.fspath(asked))
-    return Path(policy.ledger)
+        return default_path() if asked is None else named_place(asked)
+    if asked is not None and not same_ledger(os.fspath(asked), policy.ledger):
+        rule = f"is {shown_ledger(policy.ledger)}, by the owner's policy ({policy.path.name})"
+        raise UsageError("ledger", rule, shown_ledger(os.fspath(asked)))
+    return named_place(policy.ledger)
 
 
 def _declared_there(given: Mapping[str, object]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from discreet.ledger import Ledger, default_path
+from discreet.ledger import Ledger
 from discreet.ledger.fingerprint_key import fingerprint_key
+from discreet.ledger.places import state_file
 from discreet.schema import Registration
 from discreet.sources.contents import content_fingerprint
 
@@ -24,12 +25,13 @@ def enter(book: Ledger, registration: Registration, *, first: bool = False) -> i
 
 
 def fingerprint_of(book: Ledger, registration: Registration) -> str:
-    """The fingerprint of what a source's files hold now; "" for what has no files.
+    """The fingerprint of what a source's files hold now; "" for what has no files. Where the ledger is on a server, its
+    key lies in the state folder of who registers, on this host.
 
     Raises:
         SourceError, LedgerError: as `enter`.
     """
-    return content_fingerprint(registration, fingerprint_key(book.path or default_path()))
+    return content_fingerprint(registration, fingerprint_key(book.path or state_file()))
 
 
 def twins(book: Ledger, source: str) -> tuple[str, ...]:

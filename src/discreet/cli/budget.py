@@ -15,7 +15,7 @@ from discreet.cli.arguments import choose
 from discreet.cli.output import write_stdout
 from discreet.cli.policies import dataset_named, find_policy
 from discreet.cli.talk import say, show_loss, show_number
-from discreet.errors import LedgerError, UsageError
+from discreet.errors import UsageError
 
 if TYPE_CHECKING:
     from discreet.ledger import Entry, Ledger
@@ -85,7 +85,7 @@ def _verified(book: Ledger, head: str | None) -> str:
     """
     newest = book.verify(head)
     kept = "; the given head is among them" if head is not None else ""
-    say(f"verified: all entries of {book.path}, each against its hash, and all sums{kept}")
+    say(f"verified: all entries of {book.place}, each against its hash, and all sums{kept}")
     say("keep the head elsewhere: `discreet budget --head HASH` notices a ledger that was cut, rolled back or replaced")
     return newest
 
@@ -151,7 +151,7 @@ class _Asked:
     """
 
     source: str | None
-    ledger: Path
+    ledger: Path | str
     identity: str | None = None
     declared: BudgetPolicy | None = None
 
@@ -170,11 +170,12 @@ def whose(source: str | None, ledger: str | None, policy: str | None) -> _Asked:
     return _Asked(source, default_ledger(ledger))
 
 
-def default_ledger(ledger: str | None) -> Path:
+def default_ledger(ledger: str | None) -> Path | str:
     """Where the ledger lies without a policy."""
     from discreet.ledger import default_path
+    from discreet.ledger.places import named_place
 
-    return default_path() if ledger is None else Path(ledger).expanduser()
+    return default_path() if ledger is None else named_place(ledger)
 
 
 @contextlib.contextmanager
@@ -186,10 +187,7 @@ def opened_ledger(asked: _Asked, *, known: bool = True) -> Iterator[tuple[Ledger
     """
     from discreet.ledger import Ledger
 
-    if not asked.ledger.exists():
-        hint = "a first query makes it; or name another with --ledger or DISCREET_LEDGER"
-        raise LedgerError(f"the ledger {asked.ledger}", "does not exist", hint=hint)
-    with Ledger(asked.ledger) as book:
+    with Ledger(asked.ledger, create=False) as book:
         identity = asked.identity or _identity(book, asked.source or "")
         if known and not book.version(identity) and book.budget(identity) is None:
             raise UsageError("source", "is not in this ledger", asked.source, "ask a first query with --budget")

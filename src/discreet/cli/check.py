@@ -30,6 +30,7 @@ def check_policy(option: str | None) -> None:
         PolicyError: it has faults.
         LedgerError: its ledger cannot be read.
     """
+    from discreet.ledger.places import shown_ledger
     from discreet.opening import ledger_of
 
     policy = find_policy(option)
@@ -40,7 +41,7 @@ def check_policy(option: str | None) -> None:
     faults: list[UsageError] = []
     seen: dict[str, DatasetPolicy] = {}
     with _looked_at(place) as book:
-        say(f"ledger: {place}" + ("" if book is not None else " (not there yet)"))
+        say(f"ledger: {shown_ledger(str(place))}" + ("" if book is not None else " (not there yet)"))
         for dataset in policy.datasets.values():
             faults += _faults(dataset, book, seen)
     if faults:
@@ -49,14 +50,15 @@ def check_policy(option: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _looked_at(place: Path) -> Iterator[Ledger | None]:
+def _looked_at(place: Path | str) -> Iterator[Ledger | None]:
     """The ledger, if there is one: looking makes none."""
-    from discreet.ledger import Ledger
+    from discreet.ledger import existing_ledger
 
-    if not place.exists():
+    opened = existing_ledger(place)
+    if opened is None:
         yield None
         return
-    with Ledger(place) as book:
+    with opened as book:
         yield book
 
 

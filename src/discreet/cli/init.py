@@ -59,6 +59,7 @@ def begin_policy(wanted: Wanted) -> None:
         UsageError: a flag is not valid or does not fit the source, or the policy's file is there already.
     """
     from discreet.ledger import Ledger, default_path
+    from discreet.ledger.places import named_place
     from discreet.policy.writing import policy_text
     from discreet.registry import enter, twins, twins_note
 
@@ -66,7 +67,7 @@ def begin_policy(wanted: Wanted) -> None:
     place = None if wanted.output == "-" else Path(wanted.output or FILE).expanduser()
     _check_new(place, force=wanted.force)
     location = _located(wanted)
-    book_place = default_path() if wanted.ledger is None else Path(wanted.ledger).expanduser()
+    book_place = default_path() if wanted.ledger is None else named_place(wanted.ledger)
     registration, found, budget = _registered(book_place, location, wanted)
     _tell(registration, found)
     if budget is not None:
@@ -86,7 +87,7 @@ def begin_policy(wanted: Wanted) -> None:
             version = enter(book, registration, first=True)
             if book.governed(registration.source) is None:
                 book.join(registration.source, registration.source, dataset=draft.name)
-            ledger_path, note = book.path, twins_note(twins(book, registration.source))
+            ledger_path, note = book.place, twins_note(twins(book, registration.source))
         target.write(text, machine=True)
     say(
         f"registered {draft.name} in {ledger_path} (version {version}); from now on it is asked by its policy only"
@@ -149,16 +150,16 @@ def _located(wanted: Wanted) -> Location:
 
 
 def _registered(
-    place: Path, location: Location, wanted: Wanted
+    place: Path | str, location: Location, wanted: Wanted
 ) -> tuple[Registration, Inspection | None, Budget | None]:
     """What is stored of the source, with its budget; else what is found when it is read, whole."""
     from discreet import sources
-    from discreet.ledger import Ledger
+    from discreet.ledger import existing_ledger
 
     options = {name: value for name, value in wanted.reading.items() if name != "format"}
     types = read_types(wanted.types)
-    if place.exists():
-        with Ledger(place) as book:
+    if (opened := existing_ledger(place)) is not None:
+        with opened as book:
             stored, budget = book.registration(location.source), book.budget(location.source)
             if book.account(location.source) != location.source:
                 budget = None  # shared: its policy is another
@@ -270,10 +271,11 @@ def _check_whole(text: str, draft: Draft, registration: Registration, place: Pat
         raise PolicyError(path.name, tuple(faults))
 
 
-def _taken(location: Location, ledger: Path) -> dict[Path, str]:
+def _taken(location: Location, ledger: Path | str) -> dict[Path, str]:
     from discreet.sources.files import source_files
 
     taken = {Path(file.path).resolve(): "the source" for file in source_files(location.to_reader())}
-    for suffix in ("", "-wal", "-shm", "-journal", ".key"):
-        taken[ledger.resolve().with_name(ledger.name + suffix)] = "the ledger"
+    if isinstance(ledger, Path):
+        for suffix in ("", "-wal", "-shm", "-journal", ".key"):
+            taken[ledger.resolve().with_name(ledger.name + suffix)] = "the ledger"
     return taken

@@ -150,8 +150,9 @@ BudgetDelta = Annotated[
 LedgerPath = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE",
-        help="The ledger's file. Default: DISCREET_LEDGER, else in the user's state folder.",
+        metavar="LEDGER",
+        help="The ledger: a file, or postgresql://USER@HOST/DATABASE. Default: DISCREET_LEDGER, else a file in the "
+        "user's state folder.",
     ),
 ]
 Policy = Annotated[

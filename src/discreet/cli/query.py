@@ -305,8 +305,11 @@ def _deliver(answer: Answer, question: Question, dataset: Dataset, places: Place
 
             picture.write(written(draw_chart(chart(answer), format_of(picture.path))), machine=True)
     except (DiscreetError, BrokenPipeError, KeyboardInterrupt):
+        from discreet.ledger.places import shown_ledger
+
         again = f"discreet budget {shlex.quote(question.source or dataset.name)} --format json"
-        for option, value in (("--ledger", question.ledger), ("--policy", question.policy)):
+        ledger = None if question.ledger is None else shown_ledger(question.ledger)
+        for option, value in (("--ledger", ledger), ("--policy", question.policy)):
             if value is not None:
                 again += f" {option} {shlex.quote(value)}"
         paid = "was stored before" if answer.replayed else "was charged"
@@ -318,11 +321,12 @@ def _taken(question: Question, dataset: Dataset) -> dict[Path, str]:
     """Files that an answer must never be written over."""
     from discreet.sources import files_of
 
-    ledger = dataset.ledger_path
-    taken = {ledger: "the ledger"}
-    taken[ledger.with_name(ledger.name + ".key")] = "the ledger's key"
-    for suffix in ("-wal", "-shm", "-journal"):  # newest debits may be in the journal alone
-        taken[ledger.with_name(ledger.name + suffix)] = f"the ledger's {suffix} file"
+    taken: dict[Path, str] = {}
+    if (ledger := dataset.ledger_path) is not None:
+        taken[ledger] = "the ledger"
+        taken[ledger.with_name(ledger.name + ".key")] = "the ledger's key"
+        for suffix in ("-wal", "-shm", "-journal"):  # newest debits may be in the journal alone
+            taken[ledger.with_name(ledger.name + suffix)] = f"the ledger's {suffix} file"
     for path in files_of(dataset.registration):
         taken[path] = f"the source's {path.name}"
     if dataset.policy is not None:

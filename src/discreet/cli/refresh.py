@@ -42,7 +42,8 @@ def refresh_source(wanted: Wanted) -> None:
         PolicyError: the policy does not fit the source as it is now; nothing is stored.
         LedgerError: the ledger cannot be used.
     """
-    from discreet.ledger import Ledger
+    from discreet.ledger import existing_ledger
+    from discreet.ledger.places import shown_ledger
     from discreet.opening import ledger_of
     from discreet.policy.checking import inspect_declared, misfits
     from discreet.registry import fingerprint_of, twins, twins_note
@@ -56,9 +57,11 @@ def refresh_source(wanted: Wanted) -> None:
         option = next(iter(("types",) if types else wanted.reading))
         raise UsageError(option, "is declared in the policy", hint=f"write it there ({dataset.path}), then refresh")
     place = default_ledger(wanted.ledger) if policy is None or dataset is None else ledger_of(policy, wanted.ledger)
-    if not place.exists():
-        raise LedgerError(f"the ledger {place}", "does not exist", hint="discreet init SOURCE makes it")
-    with Ledger(place) as book:
+    opened = existing_ledger(place)
+    if opened is None:
+        name = f"the ledger {shown_ledger(str(place))}"
+        raise LedgerError(name, "does not exist", hint="discreet init SOURCE makes it")
+    with opened as book:
         location, stored, reading = _known(book, dataset, wanted)
         if dataset is None:
             found = inspect_source(location, types=types, **reading)

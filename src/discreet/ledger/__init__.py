@@ -11,7 +11,7 @@ is noticed only with a head hash kept elsewhere (`Ledger.verify`).
 
 from __future__ import annotations
 
-from discreet.ledger.book import Ledger
+from discreet.ledger.book import Ledger, existing_ledger
 from discreet.ledger.places import default_path
 from discreet.ledger.records import (
     Accounting,
@@ -43,4 +43,5 @@ __all__ = [
     "State",
     "Window",
     "default_path",
+    "existing_ledger",
 ]

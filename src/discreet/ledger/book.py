@@ -6,7 +6,6 @@ What each method does inside its transaction stands in `owner_acts`, `queries` a
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -14,20 +13,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from discreet.errors import LedgerError, UsageError
+from discreet.errors import UsageError
 from discreet.exact import decimal_text, parse_delta, parse_epsilon
 from discreet.ledger import chain, history, owner_acts, queries
 from discreet.ledger.accounting import how_many, renewed, weight, window_at
 from discreet.ledger.accounts import account_of, budget_in_force, members_of, registered, standing_in_force, version_of
+from discreet.ledger.chain import NoLedgerError
 from discreet.ledger.checking import Check
+from discreet.ledger.places import open_store
 from discreet.ledger.records import Balance, Budget, Caps, Entry, Failure, Kind, Method, Overview, Share, Window
 from discreet.ledger.refusals import json_text, valid_loss, valid_text
-from discreet.ledger.sqlite_store import SqliteStore
-from discreet.ledger.store import Store
 from discreet.privacy import RELATION, LaplaceVector, PrivacyLoss
 from discreet.schema import Registration
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "existing_ledger"]
 
 
 def _now() -> datetime:
@@ -35,41 +34,48 @@ def _now() -> datetime:
 
 
 class Ledger:
-    """A ledger file, opened; made if it is missing. Use it in a `with` statement, or `close` it.
+    """A ledger, opened; made if it is missing. Use it in a `with` statement, or `close` it.
 
     Threads may share one; a child after a fork may go on using its parent's. Every method raises LedgerError
-    if the file cannot be read, written or trusted, and in that case has changed nothing that counts less.
+    if the ledger cannot be read, written or trusted, and in that case has changed nothing that counts less.
 
     Args:
-        path: the file. ``~`` is the home folder.
+        path: of the file (``~`` is the home folder), or the address of a PostgreSQL database,
+            ``postgresql://USER@HOST/DATABASE``.
         timeout: how many seconds to wait for other writers before giving up.
         clock: gives the time for new entries, with its zone.
+        create: make the ledger if it is missing.
 
     Raises:
-        LedgerError: if the file is not a ledger, damaged, locked, full, read-only or of a newer version.
+        LedgerError: if it is not a ledger, missing and not to be made, damaged, locked, full, read-only, out of reach,
+            not durable or of a newer version.
     """
 
-    def __init__(self, path: Path | str, *, timeout: float = 10.0, clock: Callable[[], datetime] = _now) -> None:
-        text = os.fspath(path)
-        if not text or "\0" in text or "://" in text:
-            raise UsageError("ledger", "must be the path of a file", text)
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        timeout: float = 10.0,
+        clock: Callable[[], datetime] = _now,
+        create: bool = True,
+    ) -> None:
         if not 0 <= timeout <= 86_400:  # refuses NaN too
             raise UsageError("timeout", "must be a number of seconds from 0 to 86400", timeout)
         self._clock = clock
-        try:
-            # Links are followed now, so that the file and its journal always stand side by side.
-            place = Path(text).expanduser().resolve()
-        except (OSError, RuntimeError):  # a circle of links; no home folder
-            raise LedgerError(f"the ledger {text}", "cannot be found", hint="check the path") from None
-        self._store: Store = SqliteStore(place, timeout)
+        self._store = open_store(path, timeout, create=create)
 
     @property
-    def path(self) -> Path:
-        """Where the file lies: absolute, links followed."""
+    def path(self) -> Path | None:
+        """Where the file lies: absolute, links followed. None where the ledger is on a server."""
         return self._store.path
 
+    @property
+    def place(self) -> str:
+        """How people call it: the file's path, or the address of the database without its password."""
+        return self._store.place
+
     def close(self) -> None:
-        """Let the file go. Closing twice is fine."""
+        """Let it go. Closing twice is fine."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -81,7 +87,7 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r})"
+        return f"Ledger({self.place!r})"
 
     # --- registrations ---------------------------------------------------------------------------------
 
@@ -403,3 +409,15 @@ class Ledger:
     def _record(self, entry: int, kind: Kind, content: str) -> None:
         with self._store.writing() as entries:
             queries.record(entries, self._now(), entry, kind, content)
+
+
+def existing_ledger(place: Path | str) -> Ledger | None:
+    """The ledger at a place, opened, or None if there is none: looking makes none.
+
+    Raises:
+        LedgerError: as `Ledger`.
+    """
+    try:
+        return Ledger(place, create=False)
+    except NoLedgerError:
+        return None

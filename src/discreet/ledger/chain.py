@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from discreet.errors import LedgerError
 from discreet.ledger.records import Accounting, Budget, Method, Window
 from discreet.ledger.store import Transaction
 from discreet.privacy import PrivacyLoss
@@ -20,12 +21,15 @@ from discreet.privacy import PrivacyLoss
 __all__ = [
     "ACCOUNT",
     "GENESIS",
+    "OWNER_CHECK",
     "Damage",
+    "NoLedgerError",
     "Row",
     "accounting_of",
     "amount",
     "append",
     "budget_of",
+    "newer",
     "newest",
     "rows",
 ]
@@ -67,6 +71,30 @@ _COLUMNS = (
 
 ACCOUNT = "coalesce(e.account, e.source)"
 """The account of an entry, in SQL: as the index by account has it."""
+
+
+OWNER_CHECK = (
+    "answer nothing more from it, keep it, and let the owner compare it with a copy; an older copy put in its place "
+    "forgets what was spent since"
+)
+"""What to do with a ledger that cannot be trusted."""
+
+
+class NoLedgerError(LedgerError):
+    """There is none, and none is to be made."""
+
+    def __init__(self, thing: str) -> None:
+        hint = "a first query makes it; or name another with --ledger or DISCREET_LEDGER"
+        super().__init__(thing, "does not exist", hint=hint)
+
+
+def newer(thing: str, version: int, known: int) -> LedgerError:
+    """It is of a version that this discreet does not know."""
+    return LedgerError(
+        thing,
+        f"was written by a newer discreet (ledger version {version}; this one knows {known})",
+        hint="upgrade discreet, here and wherever else this ledger is used",
+    )
 
 
 class Damage(Exception):

@@ -41,12 +41,15 @@ def valid_text(name: str, value: str) -> str:
     """A text that can be stored and read back as it is.
 
     Raises:
-        UsageError: for one that is not Unicode text (a stray byte of the command line).
+        UsageError: for one that is not Unicode text (a stray byte of the command line), or holds the character NUL,
+            which not every store can hold.
     """
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
         raise UsageError(name, "must be valid Unicode text", ascii(value)) from None
+    if "\0" in value:
+        raise UsageError(name, "must not hold the character NUL", ascii(value))
     return value
 
 

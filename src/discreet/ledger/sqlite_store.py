@@ -11,18 +11,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from weakref import WeakSet
 
 from discreet.errors import LedgerError, UsageError
-from discreet.ledger import chain, sqlite_schema
+from discreet.ledger import chain, forks, sqlite_schema
+from discreet.ledger.chain import OWNER_CHECK, NoLedgerError
 from discreet.ledger.store import Transaction
 
 __all__ = ["SqliteStore"]
-
-_OWNER_CHECK = (
-    "answer nothing more from it, keep the file, and let the owner compare it with a copy; an older copy put "
-    "in its place forgets what was spent since"
-)
 
 _LONGEST_JOURNAL = 4_000_000  # bytes
 
@@ -30,16 +25,13 @@ _LONGEST_JOURNAL = 4_000_000  # bytes
 class SqliteStore:
     """One connection to one ledger file, for one process at a time and any number of its threads.
 
-    A connection must not cross a fork: SQLite would hold in the child that locks exist which only the parent
-    has, and debits could be lost. So every store closes its connection before `os.fork` and opens a new one
-    when it is next used, on both sides.
-
     Args:
-        path: the file; made (with its folder) if it is missing.
+        path: the file.
         timeout: seconds to wait for other writers.
+        create: make it (with its folder) if it is missing.
     """
 
-    def __init__(self, path: Path, timeout: float) -> None:
+    def __init__(self, path: Path, timeout: float, *, create: bool) -> None:
         self.path = path
         self.timeout = timeout
         self._lock = threading.RLock()
@@ -48,10 +40,11 @@ class SqliteStore:
         self._pid = os.getpid()
         self._closed = False
         # Known to forks before it has a connection, which the lock then keeps from them.
-        with _fork_lock:
-            _stores.add(self)
+        forks.know(self)
         with self._lock, self._explained():
             if not path.exists():
+                if not create:
+                    raise NoLedgerError(f"the ledger {path}")
                 _create(path)
             self._connection = self._open()
 
@@ -125,7 +118,7 @@ class SqliteStore:
             raise LedgerError(
                 self._thing,
                 "was moved, replaced or deleted while it was in use",
-                hint="put the same file back; " + _OWNER_CHECK,
+                hint="put the same file back; " + OWNER_CHECK,
             )
         return self._connection
 
@@ -153,7 +146,7 @@ class SqliteStore:
             raise LedgerError(
                 self._thing,
                 "was moved, replaced or deleted since it was first opened",
-                hint="put the same file back; " + _OWNER_CHECK,
+                hint="put the same file back; " + OWNER_CHECK,
             )
         if self.path.is_dir():
             raise LedgerError(self._thing, "is a folder", hint="name a file")
@@ -211,7 +204,7 @@ class SqliteStore:
                 raise LedgerError(
                     self._thing,
                     "is empty; a ledger never is",
-                    hint=f"if it is a new file, delete it; if it held a ledger, {_OWNER_CHECK}",
+                    hint=f"if it is a new file, delete it; if it held a ledger, {OWNER_CHECK}",
                 )
             if connection.execute("PRAGMA application_id").fetchone() != (sqlite_schema.APPLICATION_ID,):
                 raise self._not_a_ledger()
@@ -223,17 +216,13 @@ class SqliteStore:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         known = len(sqlite_schema.MIGRATIONS)
         if version > known:
-            raise LedgerError(
-                self._thing,
-                f"was written by a newer discreet (ledger version {version}; this one knows {known})",
-                hint="upgrade discreet, here and wherever else this ledger is used",
-            )
+            raise chain.newer(self._thing, version, known)
 
     def _not_a_ledger(self) -> LedgerError:
         return LedgerError(
             self._thing,
             "is not a discreet ledger, or its first bytes were destroyed",
-            hint=f"name another file; it was left as it is. If it held a ledger, {_OWNER_CHECK}",
+            hint=f"name another file; it was left as it is. If it held a ledger, {OWNER_CHECK}",
         )
 
     def _bad_file_system(self) -> LedgerError:
@@ -249,9 +238,9 @@ class SqliteStore:
         try:
             yield
         except chain.Damage as damage:
-            raise LedgerError(self._thing, f"is damaged or was tampered with: {damage}", hint=_OWNER_CHECK) from None
+            raise LedgerError(self._thing, f"is damaged or was tampered with: {damage}", hint=OWNER_CHECK) from None
         except UnicodeDecodeError:  # so broken that even SQLite's message about it is not text
-            raise LedgerError(self._thing, "is damaged or was tampered with", hint=_OWNER_CHECK) from None
+            raise LedgerError(self._thing, "is damaged or was tampered with", hint=OWNER_CHECK) from None
         except sqlite3.Error as error:
             raise self._explain(error) from None
         except OSError as error:
@@ -285,7 +274,7 @@ class SqliteStore:
                 hint = "check the disk and its free space; a charge that was being written may count"
             case None | sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_CONSTRAINT:
                 # None: text that is not UTF-8. ERROR: a table or column is gone. CONSTRAINT: a guard said no.
-                rule, hint = "is damaged or was tampered with", _OWNER_CHECK
+                rule, hint = "is damaged or was tampered with", OWNER_CHECK
             case _:
                 rule = f"cannot be used (SQLite code {code})"
                 hint = "try again; if it stays so, keep the file and name another ledger"
@@ -293,11 +282,13 @@ class SqliteStore:
 
     # Around a fork: wait for the transaction of another thread, go without a connection, carry on.
 
-    def _before_fork(self) -> None:
+    def before_fork(self) -> None:
+        """See `forks.Connected`."""
         self._lock.acquire()
         self._disconnect()
 
-    def _after_fork(self) -> None:
+    def after_fork(self) -> None:
+        """See `forks.Connected`."""
         self._lock.release()
 
 
@@ -386,26 +377,3 @@ def _migrate(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-_stores: WeakSet[SqliteStore] = WeakSet()
-_fork_lock = threading.Lock()
-_forking: list[SqliteStore] = []  # held, as is the lock, from before a fork until after it
-
-
-def _before_fork() -> None:
-    _fork_lock.acquire()
-    _forking[:] = list(_stores)
-    for store in _forking:
-        store._before_fork()
-
-
-def _after_fork() -> None:
-    for store in _forking:
-        store._after_fork()
-    _forking.clear()
-    _fork_lock.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

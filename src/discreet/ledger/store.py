@@ -43,8 +43,8 @@ class Store(Protocol):
         """How the ledger is called in what people read: a path, or an address without its password."""
 
     @property
-    def path(self) -> Path:
-        """The file: absolute, links followed."""
+    def path(self) -> Path | None:
+        """The file, if it is one: absolute, links followed."""
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """One consistent view of the entries."""

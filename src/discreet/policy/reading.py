@@ -16,6 +16,8 @@ from discreet.bounds import checked_bounds
 from discreet.errors import PolicyError, SourceError, UsageError
 from discreet.exact import decimal_text, parse_delta, parse_epsilon, parse_rational
 from discreet.keys import split_line
+from discreet.ledger.places import no_place
+from discreet.ledger.postgres_address import holds_password, is_address
 from discreet.ledger.records import Method, Window
 from discreet.policy.declared import BudgetPolicy, ColumnPolicy, DatasetPolicy, Policy, near
 from discreet.policy.tables import Faults, Table, flag, number, text, texts, whole
@@ -87,7 +89,7 @@ def _decimal(written: str) -> object:
 
 
 def _policy(table: Table, path: Path) -> Policy:
-    ledger = table.take("ledger", lambda at, value: _place(path.parent, text(at, value)))
+    ledger = table.take("ledger", lambda at, value: _ledger(at, path.parent, text(at, value)))
     budgets = {}
     for name, below in table.tables("budgets"):
         _check_name(below.path, name, table.faults)
@@ -116,6 +118,15 @@ def _place(folder: Path, written: str) -> str:
     """A path of the policy, from its folder; an address of a server as it is."""
     # os.path.expanduser leaves "~nobody" as it is, where pathlib's raises.
     return written if "://" in written else str(folder / os.path.expanduser(written))  # noqa: PTH111
+
+
+def _ledger(at: str, folder: Path, written: str) -> str:
+    """The ledger's place; an address without a password, since more people read a policy than may know one."""
+    if "://" in written and not is_address(written):
+        raise no_place(at, written)
+    if is_address(written) and holds_password(written):
+        raise UsageError(at, "must not hold a password", hint="keep it in a password file (PGPASSFILE)")
+    return _place(folder, written)
 
 
 # --- budgets -----------------------------------------------------------------------------------------------
