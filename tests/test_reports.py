@@ -369,3 +369,17 @@ def test_without_pyyaml_the_hint_says_what_to_do(discreet, visits, monkeypatch):
     done = discreet("report", str(visits), "--format", "yaml")
     assert done.code == 2
     assert "needs PyYAML. Hint: pip install 'discreet[yaml]', or --format json" in done.error()
+
+
+def test_the_page_from_the_command(discreet: Command, visits: Path, tmp_path: Path) -> None:
+    asked = ["query", str(visits), "SELECT COUNT(*) AS visits FROM data", "--unit", "who", "--epsilon", "0.5"]
+    assert discreet(*asked, "--max-contributions", "10", "--budget", "1").code == 0
+    page, same = tmp_path / "page.html", tmp_path / "same.html"
+    assert discreet("report", str(visits), "--html", "-o", str(page)).code == 0
+    assert discreet("report", str(visits), "--format", "html", "-o", str(same)).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert re.sub(r"\d\d:\d\d:\d\d", "", text) == re.sub(r"\d\d:\d\d:\d\d", "", same.read_text(encoding="utf-8"))
+    assert text.startswith("<!doctype html>") and "<svg" in text and "visits" in text
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", text), "a page that needs the network"
+    both = discreet("report", str(visits), "--html", "--format", "json")
+    assert both.code == 2 and "--html" in both.err

@@ -392,14 +392,15 @@ def report(
     source: o.Reported = None,
     ledger: o.LedgerPath = None,
     policy: o.Policy = None,
-    format: o.ReportFormat = "markdown",
+    format: o.ReportFormat = None,
+    html: o.Html = False,
     output: o.Output = None,
 ) -> None:
     """Write all releases of a source as one document: what was promised, asked, answered and spent. Reads the ledger
     only."""
     from discreet.cli.report import write_report
 
-    write_report(source, ledger=ledger, policy=policy, format=format, output=output)
+    write_report(source, ledger=ledger, policy=policy, format=format, html=html, output=output)
 
 
 @app.command(epilog=epilog("noise"))

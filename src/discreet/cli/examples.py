@@ -32,6 +32,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "report": (
         f"discreet report {_LOG} -o report.md",
         f"discreet report {_LOG} --format json -o report.json",
+        f"discreet report {_LOG} --html -o report.html",
     ),
     "init": (f"discreet init {_LOG} {_WHO} --budget 3 -o discreet.toml",),
     "check": ("discreet check --policy discreet.toml",),

@@ -29,6 +29,7 @@ __all__ = [
     "Format",
     "Fresh",
     "Head",
+    "Html",
     "Keys",
     "KeysFile",
     "Label",
@@ -394,9 +395,14 @@ Reported = Annotated[
     ),
 ]
 ReportFormat = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="markdown, json, or yaml (the fields of the DP deployments registry)."),
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="markdown (the default), html (one page that needs nothing else), json, or yaml (the fields "
+        "of the DP deployments registry).",
+    ),
 ]
+Html = Annotated[bool, typer.Option("--html", help="The same as --format html.")]
 Verify = Annotated[
     bool,
     typer.Option(

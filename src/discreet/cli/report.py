@@ -9,26 +9,30 @@ from discreet.cli.arguments import choose
 from discreet.cli.budget import opened_ledger, whose
 from discreet.cli.output import destination
 from discreet.cli.talk import say
+from discreet.errors import UsageError
 
 if TYPE_CHECKING:
     from discreet.deployment import Deployment
 
 __all__ = ["FORMATS", "write_report"]
 
-FORMATS = ("markdown", "json", "yaml")
+FORMATS = ("markdown", "html", "json", "yaml")
 
 
 def write_report(
-    source: str | None, *, ledger: str | None, policy: str | None, format: str, output: str | None
+    source: str | None, *, ledger: str | None, policy: str | None, format: str | None, html: bool, output: str | None
 ) -> None:
     """Write the report of a source, of a policy's data set, or of a budget that several share. Reads the ledger only,
     and checks all of it.
 
     Raises:
-        UsageError: the ledger knows no such source; PyYAML is not installed.
+        UsageError: the ledger knows no such source; PyYAML is not installed; --html beside another format.
         LedgerError: there is no ledger, it cannot be read, or it is damaged.
         OutputError: the file cannot be written.
     """
+    if html and format not in (None, "html"):
+        raise UsageError("--html", "and --format exclude each other", format, "leave one of them out")
+    format = "html" if html else format or "markdown"
     choose("--format", format, FORMATS)
     asked = whose(source, ledger, policy)
     with opened_ledger(asked) as (book, identity):
@@ -52,6 +56,10 @@ def _rendered(found: Deployment, format: str) -> str:
             from discreet.reports.document import as_json
 
             return as_json(found)
+        case "html":
+            from discreet.report_page import page_html
+
+            return page_html(found)
         case "yaml":
             from discreet.reports.registry import as_yaml
 
