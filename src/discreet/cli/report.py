@@ -38,7 +38,8 @@ def write_report(
     with opened_ledger(asked) as (book, identity):
         from discreet.deployment import deployment
 
-        taken = {Path(f"{book.path}{suffix}"): "the ledger" for suffix in ("", "-wal", "-shm", "-journal")}
+        own = ("", "-wal", "-shm", "-journal") if book.path is not None else ()
+        taken = {Path(f"{book.path}{suffix}"): "the ledger" for suffix in own}
         with destination("--output", output, taken, lambda path: f"file:{path}" == identity) as place:
             found = deployment(book, identity)
             place.write(_rendered(found, format), machine=format != "markdown")
