@@ -84,6 +84,43 @@ def make(tree: Any) -> Any:
         (["eq", D, "2024-05-01"], [datetime.date(2024, 5, 1)], True),
         (["extract_quarter", D], [datetime.date(2024, 5, 1)], 2),
         (["upper", T], ["ab"], "AB"),
+        (["upper", T], ["aß"], "Aß"),  # letter by letter, as in row expressions
+        (["like", T, "10\\%"], ["10%"], True),
+        (["like", T, "10\\%"], ["10x"], False),
+        (["like", T, "\\"], ["x"], None),  # a pattern that has no meaning
+        (["ilike", T, "A_c%"], ["abCd"], True),
+        (["length", T], ["年a"], 2),
+        (["byte_length", T], ["年a"], 4),
+        (["trim", T], ["\u3000 a\u00a0"], "a"),
+        (["rtrim", T, "/"], ["a//"], "a"),
+        (["substr", T, 2, 2], ["abcd"], "bc"),
+        (["substr", T, -3, 2], ["abcd"], "bc"),
+        (["substr", T, 0, 1], ["abcd"], "a"),
+        (["left", T, 2], ["abcd"], "ab"),
+        (["right", T, 2], ["abcd"], "cd"),
+        (["strpos", T, "c"], ["abcd"], 3),
+        (["starts_with", T, "ab"], ["abcd"], True),
+        (["replace", T, "b", "xx"], ["abc"], "axxc"),
+        (["split_part", T, "/", 2], ["a/b/c"], "b"),
+        (["split_part", T, "/", 9], ["a/b/c"], ""),
+        (["length", T], [None], None),
+        (["is_distinct", W, W], [None, None], False),
+        (["is_distinct", W, W], [None, 1], True),
+        (["log", N], [math.e], 1.0),
+        (["log", N, 2], [8.0], 3.0),
+        (["log", N, 1], [8.0], None),
+        (["cast", W, "DOUBLE"], [3], 3.0),
+        (["cast", N, "BIGINT"], [2.5], 3),
+        (["cast", B, "BIGINT"], [True], 1),
+        (["cast", N, "DECIMAL(9, 2)"], [2.345], 2.35),
+        (["cast", W, "VARCHAR"], [-7], "-7"),
+        (["cast", B, "VARCHAR"], [True], "true"),
+        (["cast", W, "BOOLEAN"], [0], False),
+        (["extract_isodow", D], [datetime.date(2024, 5, 5)], 7),
+        (["extract_dayofweek", D], [datetime.date(2024, 5, 5)], 1),
+        (["extract_week", D], [datetime.date(2024, 1, 6)], 0),
+        (["extract_week", D], [datetime.date(2024, 1, 7)], 1),
+        (["extract_isoyear", D], [datetime.date(2021, 1, 3)], 2020),
     ],
 )
 def test_value(tree: Any, values: list[Any], expected: Any) -> None:
@@ -111,6 +148,10 @@ def test_sorts_that_do_not_go_together(tree: Any) -> None:
 def test_refusals() -> None:
     with pytest.raises(RefusedError, match="free"):
         make(["median", N])
+    with pytest.raises(UsageError, match="cannot make text from a number"):
+        make(["cast", N, "VARCHAR"])
+    with pytest.raises(RefusedError, match="GROUP BY"):
+        make(["cast", D, "TIMESTAMP"])
     with pytest.raises(UsageError, match="2024-12-31"):
         make(["gt", D, "soon"])
     deep: Any = W

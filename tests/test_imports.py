@@ -34,7 +34,8 @@ laplace.mechanism
 laplace
 accounting
 expressions
-domains  coercion  formula_functions
+domains  coercion  formula_texts
+formula_functions
 sql_aggregates  sql_functions  sql_refusals
 sql_operators
 sql_expressions  query_text

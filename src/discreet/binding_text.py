@@ -21,13 +21,10 @@ from discreet.expressions import (
     as_read,
     longest_text,
 )
-from discreet.patterns import check_like, check_pattern
+from discreet.patterns import BLANKS, check_like, check_pattern
 from discreet.schema import BOOLEAN, INTEGER, TEXT, Kind
 
 __all__ = ["TEXTS"]
-
-BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""What TRIM takes away when nothing is said: Unicode's White_Space."""
 
 
 def _require_text(operand: Expression, thing: str) -> None:

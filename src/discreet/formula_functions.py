@@ -6,13 +6,14 @@ Every one is total: where a function has no value, or none that a double can hol
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from discreet.errors import UsageError
+from discreet.formula_texts import TEXT_FUNCTIONS
 from discreet.query import Scalar
 
 __all__ = ["COMPARISONS", "FUNCTIONS", "FormulaValue", "Interval", "Number", "Sort"]
@@ -69,6 +70,17 @@ def _rounds(sorts: list[Sort], thing: str) -> Sort:
     return found if len(sorts) == 2 else Sort.WHOLE
 
 
+def _made(result: Sort, *of: Sort) -> Callable[[list[Sort], str], Sort]:
+    """CAST from some sorts."""
+
+    def sort(sorts: list[Sort], thing: str) -> Sort:
+        if sorts[0] not in (*of, Sort.NULL):
+            raise UsageError(f"{thing}, CAST", f"cannot make {result} from {sorts[0]}")
+        return result
+
+    return sort
+
+
 def _arity(sorts: list[Sort], least: int, most: int, thing: str) -> None:
     if not least <= len(sorts) <= most:
         raise UsageError(thing, "has a function with too few or too many arguments", len(sorts))
@@ -120,6 +132,23 @@ def _texts(sorts: list[Sort], thing: str) -> Sort:
         if given not in (Sort.TEXT, Sort.NULL):
             raise UsageError(thing, f"has {given} where text is needed")
     return Sort.TEXT
+
+
+_OF_SHAPES = {"text": Sort.TEXT, "whole": Sort.WHOLE, "condition": Sort.BOOLEAN}
+
+
+def _shaped(shapes: Sequence[Sequence[str]], result: str) -> Callable[[list[Sort], str], Sort]:
+    """Arguments of one of the shapes to a result."""
+
+    def sort(sorts: list[Sort], thing: str) -> Sort:
+        _arity(sorts, min(map(len, shapes)), max(map(len, shapes)), thing)
+        shape = next(shape for shape in shapes if len(shape) == len(sorts))
+        for given, wanted in zip(sorts, shape, strict=True):
+            if given not in (_OF_SHAPES[wanted], Sort.NULL):
+                raise UsageError(thing, f"has {given} where {_OF_SHAPES[wanted]} is needed")
+        return _OF_SHAPES[result]
+
+    return sort
 
 
 def _strict(function: Callable[..., Any]) -> Callable[[list[Any]], FormulaValue]:
@@ -187,6 +216,10 @@ def _quotient(a: Number, b: Number) -> Number:
     return math.trunc(Fraction(a) / Fraction(b))
 
 
+def _log(x: Number, base: Number | None = None) -> float:
+    return math.log(x) if base is None else math.log(x) / math.log(base)
+
+
 def _sign(x: Number) -> int:
     return (x > 0) - (x < 0)
 
@@ -226,22 +259,6 @@ def _nullif(values: list[Any]) -> FormulaValue:
     return None if values[0] == values[1] else values[0]
 
 
-def _like(text: str, pattern: str) -> bool:
-    """% for any text, _ for one character. By going back to the last % only, in time |text| * |pattern|."""
-    i = j = start = 0
-    star = -1
-    while i < len(text):
-        if j < len(pattern) and pattern[j] == "%":
-            star, start, j = j, i, j + 1
-        elif j < len(pattern) and pattern[j] in ("_", text[i]):
-            i, j = i + 1, j + 1
-        elif star >= 0:
-            start, i, j = start + 1, start + 1, star + 1
-        else:
-            return False
-    return all(c == "%" for c in pattern[j:])
-
-
 def _extract(part: str) -> _Function:
     def sort(sorts: list[Sort], thing: str) -> Sort:
         if sorts[0] not in (Sort.DATE, Sort.TIMESTAMP, Sort.TIMESTAMPTZ):
@@ -249,11 +266,22 @@ def _extract(part: str) -> _Function:
         return Sort.WHOLE
 
     def apply(moment: Any) -> int:
-        if part == "quarter":
-            return int((moment.month + 2) // 3)
-        return int(getattr(moment, part, 0))
+        found = _PARTS.get(part)
+        return int(getattr(moment, part, 0)) if found is None else found(moment)
 
     return _Function(sort, _strict(apply))
+
+
+_PARTS: dict[str, Callable[[Any], int]] = {
+    "quarter": lambda x: (x.month + 2) // 3,
+    "dayofyear": lambda x: x.timetuple().tm_yday,
+    "dayofweek": lambda x: x.isoweekday() % 7 + 1,
+    "dow": lambda x: x.isoweekday() % 7,
+    "isodow": lambda x: x.isoweekday(),
+    "week": lambda x: (x.timetuple().tm_yday + 6 - x.isoweekday() % 7) // 7,
+    "isoweek": lambda x: x.isocalendar()[1],
+    "isoyear": lambda x: x.isocalendar()[0],
+}
 
 
 def _monotone(function: Callable[[Number], Number]) -> Callable[[list[Interval]], Any]:
@@ -293,6 +321,12 @@ def _nullif_interval(i: list[Interval]) -> Any:
     return i[0] if apart else None
 
 
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_NUMERIC = (Sort.WHOLE, Sort.NUMBER)
+
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
@@ -306,15 +340,14 @@ _MANY = 1000
 
 FUNCTIONS: dict[str, _Function] = {
     **{name: _Function(_compares, _strict(f)) for name, f in COMPARISONS.items()},
-    **{f"extract_{p}": _extract(p) for p in ("year", "quarter", "month", "day", "hour", "minute")},
+    **{f"extract_{p}": _extract(p) for p in ("year", "month", "day", "hour", "minute", "second", *_PARTS)},
     "and": _Function(_conditions(1, _MANY), _and),
     "or": _Function(_conditions(1, _MANY), _or),
     "not": _Function(_conditions(1, 1), _strict(lambda a: not a)),
     "is_null": _Function(lambda sorts, thing: Sort.BOOLEAN, lambda values: values[0] is None),
     "in": _Function(_compares, _in),
-    "like": _Function(lambda sorts, thing: _texts(sorts, thing) and Sort.BOOLEAN, _strict(_like)),
-    "lower": _Function(_texts, _strict(str.lower)),
-    "upper": _Function(_texts, _strict(str.upper)),
+    "is_distinct": _Function(_compares, lambda values: values[0] != values[1]),
+    **{name: _Function(_shaped(*rule[:2]), _strict(rule[2])) for name, rule in TEXT_FUNCTIONS.items()},
     "concat": _Function(_texts, _strict(lambda *texts: "".join(texts))),
     "add": _Function(
         _numbers(2, 2, whole=True), _strict(lambda a, b: a + b), lambda i: (i[0][0] + i[1][0], i[0][1] + i[1][1])
@@ -335,10 +368,15 @@ FUNCTIONS: dict[str, _Function] = {
     "trunc": _Function(_rounds, _strict(math.trunc), _monotone(math.trunc)),
     "sqrt": _Function(_numbers(1, 1, whole=False), _strict(math.sqrt), _monotone(math.sqrt)),
     "ln": _Function(_numbers(1, 1, whole=False), _strict(math.log), _monotone(math.log)),
+    "log": _Function(_numbers(1, 2, whole=False), _strict(_log)),
     "log10": _Function(_numbers(1, 1, whole=False), _strict(math.log10), _monotone(math.log10)),
     "log2": _Function(_numbers(1, 1, whole=False), _strict(math.log2), _monotone(math.log2)),
     "pow": _Function(_numbers(2, 2, whole=False), _strict(math.pow)),
     "exp": _Function(_numbers(1, 1, whole=False), _strict(math.exp), _monotone(math.exp)),
+    "to_number": _Function(_made(Sort.NUMBER, *_NUMERIC), _strict(lambda x: x), lambda i: i[0]),
+    "to_whole": _Function(_made(Sort.WHOLE, *_NUMERIC, Sort.BOOLEAN), _strict(_round), _monotone(_round)),
+    "to_boolean": _Function(_made(Sort.BOOLEAN, Sort.WHOLE, Sort.BOOLEAN), _strict(lambda x: x != 0)),
+    "to_text": _Function(_made(Sort.TEXT, Sort.WHOLE, Sort.BOOLEAN, Sort.TEXT, Sort.DATE), _strict(_written)),
     "case": _Function(_case_sort, _case),
     "coalesce": _Function(_chooses(1, _MANY), _coalesce, lambda i: i[0]),
     "nullif": _Function(_chooses(2, 2), _nullif, _nullif_interval),

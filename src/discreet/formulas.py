@@ -19,11 +19,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from discreet.binding import coerce
+from discreet.casts import cast_target
+from discreet.coercion import coerce
 from discreet.errors import RefusedError, UsageError
 from discreet.formula_functions import COMPARISONS, FUNCTIONS, FormulaValue, Interval, Number, Sort
 from discreet.query import Scalar
-from discreet.schema import DATE, TIMESTAMP, TIMESTAMPTZ
+from discreet.schema import DATE, TIMESTAMP, TIMESTAMPTZ, Kind
 
 __all__ = ["Call", "Fixed", "Formula", "Slot", "Sort", "call", "canonical_formula", "enclose", "evaluate", "fixed"]
 
@@ -95,19 +96,39 @@ def call(function: str, arguments: Sequence[Formula], thing: str) -> Call:
         RefusedError: a function that is not answered on aggregates.
         UsageError: arguments of sorts that do not go together, or nested too deeply.
     """
+    if function == "cast":
+        return _cast(arguments, thing)
     rule = FUNCTIONS.get(function)
     if rule is None:
         raise RefusedError(
             f"{thing}, {function.upper().replace('_', ' ')}",
             "is not available between aggregates",
-            hint="arithmetic, comparisons, CASE, COALESCE, NULLIF, ROUND, FLOOR, CEIL, ABS, SQRT, LN, GREATEST and "
-            "LEAST are; anything else can be done with the answer: that is free",
+            hint="arithmetic, comparisons, CASE, COALESCE, CAST, the functions of numbers and text, EXTRACT, GREATEST "
+            "and LEAST are; a key can be computed in GROUP BY, and anything with the answer: that is free",
         )
     depth = 1 + max((a.depth for a in arguments if isinstance(a, Call)), default=0)
     if depth > DEEPEST:
         raise UsageError(thing, f"must be nested at most {DEEPEST} deep")
-    arguments = _same_kind(arguments, thing) if function in COMPARISONS or function == "in" else arguments
+    arguments = _same_kind(arguments, thing) if function in (*COMPARISONS, "in", "is_distinct") else arguments
     return Call(function, tuple(arguments), rule.sort([a.sort for a in arguments], thing), depth)
+
+
+def _cast(arguments: Sequence[Formula], thing: str) -> Call:
+    """CAST(x AS T), the second argument being the type's name."""
+    subject, name = arguments
+    target = cast_target(name.value if isinstance(name, Fixed) and isinstance(name.value, str) else "")
+    match target.kind:
+        case Kind.FLOAT:
+            return call("to_number", [subject], thing)
+        case Kind.INTEGER:
+            return call("to_whole", [subject], thing)
+        case Kind.DECIMAL:
+            return call("round", [call("to_number", [subject], thing), fixed(target.scale)], thing)
+        case Kind.BOOLEAN:
+            return call("to_boolean", [subject], thing)
+        case Kind.TEXT:
+            return call("to_text", [subject], thing)
+    raise RefusedError(f"{thing}, CAST", f"makes no {target.kind} between aggregates", hint="compute it in GROUP BY")
 
 
 def _same_kind(arguments: Sequence[Formula], thing: str) -> list[Formula]:

@@ -12,7 +12,10 @@ import string
 
 from discreet.errors import UsageError
 
-__all__ = ["check_like", "check_pattern", "like_pieces"]
+__all__ = ["BLANKS", "check_like", "check_pattern", "like_pieces"]
+
+BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""What TRIM takes away when nothing is said: Unicode's White_Space."""
 
 LONGEST_PATTERN = 1_000
 _MOST_REPETITIONS = 1_000
