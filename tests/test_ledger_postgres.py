@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -15,9 +16,11 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from discreet.errors import LedgerError, UsageError
+from command import DISCREET, Command, Outcome
+from discreet.errors import LedgerError, PolicyError, UsageError
 from discreet.ledger import Ledger, default_path, postgres_session, postgres_store
 from discreet.ledger.places import same_ledger, shown_ledger
+from discreet.policy import load_policy
 from ledger_places import ONE, PLENTY, balance, debit, is_clear, start, write_some
 from postgres_server import PASSWORD, PostgresServer, new_server
 from relay import Relay
@@ -650,3 +653,78 @@ def test_a_file_and_a_server_keep_one_chain(tmp_path: Path, postgres_url: str) -
             ledger.record_release(entry, {"n": 2**70, "x": [None, 1.5, "é\u0000"]})
             heads.append(ledger.verify())
     assert heads[0] == heads[1]
+
+
+# --- the command line ----------------------------------------------------------------------------------
+
+COUNT = "SELECT COUNT(*) AS n FROM data"
+ASK = (COUNT, "--unit", "who", "--max-contributions", "10", "--epsilon", "0.5")
+
+
+def test_the_command_line_on_a_server(discreet: Command, visits: Path, postgres_url: str, tmp_path: Path) -> None:
+    """By --ledger and by DISCREET_LEDGER: one budget, asked until it is used up; no line shows the password."""
+    shown = []
+    first = discreet("query", str(visits), *ASK, "--budget", "1", "--ledger", postgres_url)
+    assert first.code == 0, first.err
+    there = {**os.environ, "DISCREET_LEDGER": postgres_url}
+    done = subprocess.run(
+        [*DISCREET, "query", str(visits), *ASK, "--fresh"], env=there, capture_output=True, text=True, check=False
+    )
+    again = Outcome(done.returncode, done.stdout, done.stderr)
+    assert again.code == 0, again.err
+    third = discreet("query", str(visits), *ASK, "--fresh", "--ledger", postgres_url)
+    assert third.code == 3
+    assert "left: epsilon 0;" in third.error()
+    budget = discreet("budget", str(visits), "--verify", "--ledger", postgres_url)
+    assert budget.code == 0, budget.err
+    refused = discreet("query", str(visits), *ASK, "--ledger", postgres_url.replace("127.0.0.1", "localhost.invalid"))
+    assert refused.code == 5
+    shown += [first, again, third, budget, refused]
+    for outcome in shown:
+        for text in (outcome.out, outcome.err):
+            assert PASSWORD not in text
+            assert quote(PASSWORD, safe="") not in text
+    assert not list(tmp_path.glob("**/*.sqlite")), "no ledger is made beside it"
+
+
+def test_init_check_and_refresh_on_a_server(
+    discreet: Command, visits: Path, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner's way: a policy beside a ledger on a server, which is looked at without making one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DISCREET_LEDGER", postgres_url)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made = discreet(
+        "init", str(visits), "--unit", "who", "--max-contributions", "10", "--budget", "1", "--bounds", "minutes=0..60",
+        "-o", "discreet.toml",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    for words in (("check",), ("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.5"), ("refresh", "visits")):
+        done = discreet(*words)
+        assert done.code == 0, (words, done.err)
+        assert quote(PASSWORD, safe="") not in done.out + done.err
+    with Ledger(postgres_url) as ledger:
+        ledger.verify()
+        assert [str(account) for account in ledger.accounts()] == [f"file:{visits.resolve()}"]
+
+
+@pytest.mark.parametrize(
+    ("written", "rule"),
+    [
+        ("postgresql://u:secret@h/db", "must not hold a password"),
+        ("postgresql://u@h/db?password=secret", "must not hold a password"),
+        ("mysql://u:secret@h/db", "must be the path of a file, or an address postgresql"),
+    ],
+)
+def test_a_policy_holds_no_password(tmp_path: Path, written: str, rule: str) -> None:
+    """More people read it than may know one; the refusal does not show it."""
+    policy = tmp_path / "discreet.toml"
+    policy.write_text(
+        f'ledger = "{written}"\n[datasets.v]\nsource = "v.csv"\nprivacy_unit = "who"\nmax_contributions = 1\n'
+        "[datasets.v.budget]\nepsilon = 1\n"
+    )
+    with pytest.raises(PolicyError, match=rule) as refused:
+        load_policy(policy)
+    assert "secret" not in str(refused.value)
+    policy.write_text(policy.read_text().replace(written, "postgresql://u@h/db"))
+    assert load_policy(policy).ledger == "postgresql://u@h/db"
