@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -51,7 +52,9 @@ def test_flags_make_a_whole_policy(discreet: Command, folder: Path) -> None:
         f"{known}, discreet.toml",
         'next: discreet check, or discreet query "SELECT COUNT(*) AS n FROM visits"',
     ]  # fmt: skip
-    declared = load_policy("discreet.toml").dataset("visits")
+    policy = load_policy("discreet.toml")
+    assert policy.ledger == str(discreet.ledger)  # another one would be another budget
+    declared = policy.dataset("visits")
     assert (declared.source, declared.privacy_unit) == (str(folder / "visits.csv"), ("who",))
     assert (declared.max_contributions, declared.max_groups_contributed) == (10, 2)
     assert declared.types() == {"who": "VARCHAR", "ward": "VARCHAR", "minutes": "BIGINT"}
@@ -220,8 +223,10 @@ def test_the_policy_registers_what_init_registered(
         with Ledger(discreet.ledger) as book:
             format, table = ("log" if "log_format" in reading else None), reading.get("table")
             first = book.registration(locate(source, format=format, table=table).source)
-        ask = ("query", "SELECT COUNT(*) AS n FROM s", "--epsilon", "1", "--ledger", str(folder / "new.sqlite"))
-        done = discreet(*ask)
+        text, count = re.subn('(?m)^ledger = ".*"$', 'ledger = "new.sqlite"', Path("discreet.toml").read_text())
+        assert count == 1
+        Path("discreet.toml").write_text(text)
+        done = discreet("query", "SELECT COUNT(*) AS n FROM s", "--epsilon", "1")
         assert done.code == 0, (name, done.err)
         assert first is not None
         with Ledger(folder / "new.sqlite") as book:

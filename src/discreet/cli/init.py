@@ -73,7 +73,7 @@ def begin_policy(wanted: Wanted) -> None:
     if budget is not None:
         say(f"it has a budget already, of {show_loss(budget.total)} for each {budget.unit}, which counts")
         said = _in_force(budget, said)
-    draft = _completed(_draft(said, wanted, location, registration, place), wanted, registration)
+    draft = _completed(_draft(said, wanted, location, registration, place, book_place), wanted, registration)
     if sys.stdin is not None and sys.stderr is not None and sys.stdin.isatty() and sys.stderr.isatty():
         draft = Conversation(draft, registration).held(with_bounds=wanted.bounds is None)
     text = policy_text(draft)
@@ -197,7 +197,12 @@ def _tell(registration: Registration, found: Inspection | None) -> None:
 
 
 def _draft(
-    said: Mapping[str, Any], wanted: Wanted, location: Location, registration: Registration, place: Path | None
+    said: Mapping[str, Any],
+    wanted: Wanted,
+    location: Location,
+    registration: Registration,
+    place: Path | None,
+    ledger: Path,
 ) -> Draft:
     from discreet.policy.writing import Draft, dataset_name
 
@@ -206,7 +211,7 @@ def _draft(
         name=wanted.name or dataset_name(location.name),
         source=_from(folder, wanted.source),
         columns=registration.schema.columns,
-        ledger=None if wanted.ledger is None else _from(folder, wanted.ledger),
+        ledger=None if "://" in str(ledger) else _from(folder, str(ledger)),  # an address may hold a password
         reading=dict(wanted.reading),
         **said,
     )

@@ -99,7 +99,7 @@ def policy_text(draft: Draft) -> str:
             "# the data show: a limit or a bound that is read off the data costs privacy that nobody counts.",
             "# `discreet check` tells all that is missing or does not fit.",
             "",
-            "# Where the budget's books are kept. Without it: DISCREET_LEDGER, else a file in the user's state folder.",
+            "# Where the budget's books are kept: another ledger would be another budget, so this one is the only one.",
             _key("ledger", draft.ledger, '"ledger.sqlite"'),
             "",
             f"[{path}]",
