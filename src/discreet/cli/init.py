@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from discreet.cli.arguments import read_bounds, read_types
 from discreet.cli.conversation import Conversation, check_unit, fitting
@@ -202,7 +203,7 @@ def _draft(
     location: Location,
     registration: Registration,
     place: Path | None,
-    ledger: Path,
+    ledger: Path | str,
 ) -> Draft:
     from discreet.policy.writing import Draft, dataset_name
 
@@ -218,7 +219,18 @@ def _draft(
 
 
 def _from(folder: Path, written: str) -> str:
-    """A path as a policy in `folder` names it: from there, if it lies below, else absolute."""
+    """A path as a policy in `folder` names it: from there, if it lies below, else absolute. An address stays as it is.
+
+    Raises:
+        UsageError: an address with a password, which must not stand in a policy.
+    """
+    if "://" in written:
+        if urlsplit(written).password is not None:
+            rule = "must hold no password: it would stand in the policy"
+            raise UsageError(
+                "SOURCE", rule, hint="leave it out of the address; PGPASSWORD or a password file may say it"
+            )
+        return written
     path = Path(os.path.abspath(os.path.expanduser(written)))  # noqa: PTH100, PTH111 - keeps links and patterns
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
