@@ -183,6 +183,9 @@ def _first_table(select: exp.Expr, inside: str, known: dict[str, Relation]) -> t
         where = f" in the derived table {alias}" if alias else " in a derived table"
         return _derived(table.this, alias, where, known), known
     extra = {k for k, v in table.args.items() if v and k not in ("this", "alias")}
+    if "sample" in extra or isinstance(table, exp.TableSample):
+        construct, why, instead = REFUSED_CLAUSES["sample"]
+        raise RefusedError(f"{construct}{inside}", f"cannot be answered privately: {why}", hint=instead)
     if not isinstance(table, exp.Table) or extra or not isinstance(table.this, exp.Identifier):
         raise RefusedError(
             f"FROM{inside}", "must name the one registered table", hint="call it data, or by its file's name"
