@@ -200,8 +200,9 @@ def destination(
 def _can_be_written_in_place(path: Path) -> bool:
     """Whether something that is neither file nor folder can be opened without waiting: devices, and the pipes behind
     /dev/stdout and /dev/fd, which are open already. A named pipe waits for its reader, perhaps for ever."""
-    kind = path.stat().st_mode
-    return stat.S_ISCHR(kind) or (stat.S_ISFIFO(kind) and Path("/dev") in path.absolute().parents)
+    kind, place = path.stat().st_mode, path.absolute()
+    open_already = str(place) in ("/dev/stdout", "/dev/stderr") or str(place.parent) in ("/dev/fd", "/proc/self/fd")
+    return stat.S_ISCHR(kind) or (stat.S_ISFIFO(kind) and open_already)
 
 
 _SIGNS = "─…±│╭▁█▒▼×"
