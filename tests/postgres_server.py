@@ -197,9 +197,14 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
 
 
-def new_server() -> PostgresServer:
-    """A cluster, made and not started; its maker removes its folder."""
-    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # fsync is quick there
+def new_server(parent: str | None = None) -> PostgresServer:
+    """A cluster, made and not started; its maker removes its folder.
+
+    Args:
+        parent: where that folder is made; None: in memory, if there is a place for that.
+    """
+    if parent is None and os.access("/dev/shm", os.W_OK):
+        parent = "/dev/shm"  # fsync is quick there
     server = PostgresServer(binaries(), Path(tempfile.mkdtemp(prefix="discreet-postgres-", dir=parent)))
     server.make()
     return server
