@@ -5,7 +5,7 @@ BASE := .venv/installed-base
 ALL := .venv/installed
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: install demo test browser test-slow bench bench-large bench-peers docs clean
+.PHONY: test-ledger-20 install demo test browser test-slow bench bench-large bench-peers docs clean
 
 install: $(ALL)
 
@@ -38,6 +38,14 @@ browser:
 
 test-slow: $(ALL) browser
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# The proofs of the ledger that depend on the moment, twenty times in a row: races, crashes, disks, clocks, other hands.
+test-ledger-20: $(ALL)
+	@for i in $$(seq 20); do echo "== $$i"; \
+	  $(BIN)/python -m pytest -p no:xdist -m "not slow" tests/test_ledger_processes.py tests/test_ledger_tampering.py \
+	  tests/test_ledger_files.py tests/test_ledger.py tests/test_ledger_accounts.py tests/test_ledger_postgres.py \
+	  -k "processes or kill or lock or fork or power or disk or read_only or edited or cut or forged or guards or clock or commit or connection or standby or frozen" \
+	  || exit 1; done
 
 bench: $(ALL)
 	@for name in speed accuracy noise ledger; do echo "== $$name"; $(BIN)/python bench/$$name.py || exit 1; done
