@@ -40,8 +40,9 @@ def _convert(node: exp.Expr) -> Node:
     if isinstance(node, exp.Anonymous):
         return _call(str(node.this).upper(), node)
     raise RefusedError(
-        f"the expression {node.key.upper()}",
+        "an expression",
         "is not part of the dialect",
+        _as_written(node),
         hint="docs/dialect.md lists what row expressions may use",
     )
 
@@ -74,6 +75,12 @@ _AGGREGATE_FORMS: dict[type[exp.Expr], Callable[[exp.Expr], Node]] = {
 def _refusal(refusal: Refusal) -> RefusedError:
     construct, why, instead = refusal
     return RefusedError(construct, f"cannot be answered privately: {why}", hint=instead)
+
+
+def _as_written(node: exp.Expr) -> str:
+    """In the words of SQL: a parser's own name for it means nothing to its reader."""
+    text = node.sql(dialect="duckdb")
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _call(name: str, node: exp.Expr) -> Node:
