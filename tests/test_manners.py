@@ -45,10 +45,12 @@ main(sys.argv[1:])
 def terminal(ledger: Path, *arguments: str, code: str | None = None, columns: int = 80, **more: str):
     """`discreet` on a terminal of its own; stdout and stderr are both that terminal."""
     command = DISCREET if code is None else [sys.executable, "-c", code]
+    # The size is the terminal's own, whatever the tests run in says of theirs.
+    outside = {name: value for name, value in environment(ledger).items() if name not in ("COLUMNS", "LINES")}
     return pexpect.spawn(
         command[0],
         [*command[1:], *arguments],
-        env={**environment(ledger), "TERM": "xterm-256color", **more},
+        env={**outside, "TERM": "xterm-256color", **more},
         dimensions=(40, columns),
         encoding="utf-8",
         timeout=60,
@@ -296,7 +298,7 @@ def test_completion_in_a_real_bash(tmp_path):
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m discreet "$@"\n')
     program.chmod(0o755)
     settings = {**environment(tmp_path / "l"), "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PS1": "$ "}
-    show = [str(program), "--show-completion", "bash"]
+    show = ["bash", "-c", "discreet --show-completion; true"]  # which shell it is, the command sees from its parent
     script = subprocess.run(show, env=settings, capture_output=True, encoding="utf-8", timeout=60, check=True).stdout
     assert "complete -o default -F" in script
     (tmp_path / "completion").write_text(script)
