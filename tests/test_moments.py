@@ -283,3 +283,23 @@ def _truth(path: Path, options: dict[str, Any], column: str, bounds: tuple[int, 
     n, mean = w.sum(), (w * x).sum() / w.sum()
     variance = (w * (x - mean) ** 2).sum() / n
     return {"a": mean, "v": variance * n / (n - 1), "s": variance**0.5, "t": (w * x).sum()}
+
+
+def test_bounds_whose_squares_no_double_holds_are_refused_before_the_debit(tmp_path):
+    """Found by a generated query: it failed after the debit."""
+    import discreet
+    from discreet.errors import RefusedError
+
+    file = tmp_path / "x.csv"
+    file.write_text("who,x\na,1.5\n")
+    data = discreet.open(file, privacy_unit="who", max_contributions=3, budget="1", ledger=tmp_path / "l.sqlite")
+    for function in ("VAR_POP", "STDDEV", "VARIANCE"):
+        with pytest.raises(RefusedError, match="1e100"):
+            data.plan(
+                f"SELECT {function}(x, contribution_bounds_per_row => (-1e200, 1e200)) AS v FROM data", epsilon="1"
+            )
+    widest = "SELECT VAR_POP(x, contribution_bounds_per_row => (0, 1e100)) AS v FROM data"
+    assert data.query(widest, epsilon="0.000001").columns[0].values[0] >= 0
+    assert data.query(
+        "SELECT AVG(x, contribution_bounds_per_row => (-1e250, 1e250)) AS v FROM data", epsilon="0.000001"
+    )

@@ -21,6 +21,9 @@ __all__ = ["Summand", "centred_arguments", "plan_aggregate"]
 
 Summand: TypeAlias = tuple[Expression, Grid]
 
+_WIDEST_SPREAD = Fraction(10) ** 100
+"""Squares are then at most 10^200; times 2^63 rows of one unit, over an epsilon of 10^-12, still below 10^308."""
+
 _SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 
@@ -124,6 +127,10 @@ def _moment(name: str, node: Aggregate, builder: Measurements, centred: frozense
         if node.function == "avg":
             return PlannedOutput(name, "mean", sources, described, kind=kind)
         if node.function in _SPREADS:
+            if bounds.upper - bounds.lower > _WIDEST_SPREAD:
+                rule = "has bounds whose squares, with their noise, are beyond what doubles hold"
+                hint = "declare bounds that are at most 1e100 apart, or divide the values by a constant"
+                raise RefusedError(f"{function} of {shown!r}", rule, hint=hint)
             squares = builder.centred_square(expression, grid, node.share)
             return PlannedOutput(name, node.function, (*sources, squares), described)
         return PlannedOutput(name, "sum_from_mean", sources, described, whole)
