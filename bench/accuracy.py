@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 import discreet
 from discreet.engines.duckdb import DuckDBEngine
 from discreet.relational import compile_plan
+from measure.progress import steps
 from measure.tables import AuditLog, write
 
 EPSILONS = ("0.1", "1")
@@ -204,9 +205,11 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     lines: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         log = write(Path(name) / "log.parquet", arguments.rows, AuditLog().rows)
-        for number, question in enumerate(questions(arguments.data, log)):
+        asked = list(questions(arguments.data, log))
+        done = stack.enter_context(steps("accuracy", len(asked)))
+        for number, question in enumerate(asked):
             folder = Path(name) / str(number)
             folder.mkdir()
             rows = table(question, folder)
@@ -217,7 +220,7 @@ def main() -> None:
                     line["rmse"] = {plan: found[plan][statistic][0] for plan in found}
                     line["limits"] = {plan: found[plan][statistic][1] for plan in found}
                     lines.append(line)
-            print(question.name, file=sys.stderr)
+            done(question.name)
     print(markdown(lines))
     if arguments.json:
         arguments.json.write_text(json.dumps(lines, indent=2) + "\n", encoding="utf-8")

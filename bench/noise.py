@@ -35,6 +35,7 @@ from scipy import stats  # noqa: E402
 
 from discreet.entropy import SystemEntropy  # noqa: E402
 from discreet.laplace import filtered, sample_discrete_laplace, sampler  # noqa: E402
+from measure.progress import steps  # noqa: E402
 
 LIMITS = {Fraction(10): 0.7, Fraction(2**40): 2.0}
 SCALES = [Fraction(10), Fraction(2**20), Fraction(2**40)]
@@ -148,16 +149,19 @@ def correlation(scale: Fraction) -> dict[str, Any]:
 
 def measure(draws: int) -> dict[str, Any]:
     """Everything."""
-    return {
-        "numpy": np.__version__,
-        "draws": draws,
-        "runs": RUNS,
-        "speed": [beside_numpy(scale, draws) for scale in SCALES],
-        "limbs": [limbs(scale, draws // 10) for scale in WIDE],
-        "opendp": opendp(1_000_000),
-        "slow_path": [slow_path(scale, draws) for scale in SCALES],
-        "single": [correlation(scale) for scale in (Fraction(10), Fraction(2**40))],
+    parts: dict[str, Callable[[], Any]] = {
+        "speed": lambda: [beside_numpy(scale, draws) for scale in SCALES],
+        "limbs": lambda: [limbs(scale, draws // 10) for scale in WIDE],
+        "opendp": lambda: opendp(1_000_000),
+        "slow_path": lambda: [slow_path(scale, draws) for scale in SCALES],
+        "single": lambda: [correlation(scale) for scale in (Fraction(10), Fraction(2**40))],
     }
+    found: dict[str, Any] = {"numpy": np.__version__, "draws": draws, "runs": RUNS}
+    with steps("noise", len(parts)) as done:
+        for part, work in parts.items():
+            found[part] = work()
+            done(part)
+    return found
 
 
 def markdown(found: dict[str, Any]) -> str:

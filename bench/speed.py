@@ -28,12 +28,17 @@ import duckdb
 import numpy as np
 
 import discreet
+from measure.progress import steps
 from measure.tables import Rare, Users, write
 from measure.timing import in_pairs, machine, own_peak, peak_of, seconds
 
 ROWS = 10**7
 STATISTICS = "COUNT(*) AS n, SUM(amount) AS total, AVG(amount) AS mean"
 NUMBERS = count()
+PEERS = (("opendp", "user"), ("opendp", "row"), ("pydp", "row"), ("diffprivlib", "row"))
+
+Done = Callable[[str], None]
+"""Called when a step is done, with its name."""
 
 
 @dataclass(frozen=True)
@@ -128,35 +133,39 @@ def peak(case: Case, file: Path, which: str) -> int:
     return int(peak_of(Path(__file__), "--peak", which, "--case", place, "--file", str(file))["peak"])
 
 
-def curve(folder: Path, largest: int, runs: int) -> list[dict[str, Any]]:
+def sizes(largest: int) -> list[int]:
+    return [10**power for power in range(5, 10) if 10**power <= largest]
+
+
+def curve(folder: Path, largest: int, runs: int, done: Done) -> list[dict[str, Any]]:
     """Row and user level over sizes, each in a process of its own."""
     found = []
-    sizes = [10**power for power in range(5, 10) if 10**power <= largest]
-    for size in sizes:
+    for size in sizes(largest):
         file = write(folder / f"users-{size}.parquet", size, Users().rows)
         for case in CASES[:2]:
             place = str(CASES.index(case))
             line = peak_of(Path(__file__), "--once", str(runs), "--case", place, "--file", str(file))
             found.append({"rows": size, "case": case.name, **line})
+            done(f"{size:,} rows, {case.name}")
     return found
 
 
-def peers(file: Path, runs: int) -> list[dict[str, Any]]:
+def peers(file: Path, runs: int, done: Done) -> list[dict[str, Any]]:
     """The first two cases by other libraries, in their own environment (`make bench-peers`). Those that are not there,
     or cannot say it, are named."""
     python = Path(__file__).parents[1] / ".bench-peers" / "bin" / "python"
     found = []
-    for library, level in (("opendp", "user"), ("opendp", "row"), ("pydp", "row"), ("diffprivlib", "row")):
+    for library, level in PEERS:
         line: dict[str, Any] = {"library": library, "level": level}
         if not python.exists():
             found.append({**line, "cannot": "not installed: make bench-peers"})
             continue
         script = Path(__file__).parent / "peers" / "speed.py"
         command = [str(python), str(script), library, level, str(file), "--runs", str(runs)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        printed = done.stdout.splitlines()
-        found.append({**line, **(json.loads(printed[-1]) if printed else {"cannot": f"exit {done.returncode}"})})
-        print(f"{library}, {level} level: done", file=sys.stderr)
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        printed = ended.stdout.splitlines()
+        found.append({**line, **(json.loads(printed[-1]) if printed else {"cannot": f"exit {ended.returncode}"})})
+        done(f"{library}, {level} level")
     return found
 
 
@@ -206,7 +215,7 @@ def cold(folder: Path, runs: int) -> dict[str, float]:
     }
 
 
-def measured(folder: Path, rows: int, runs: int) -> dict[str, Any]:
+def measured(folder: Path, rows: int, runs: int, done: Done) -> dict[str, Any]:
     lines = []
     for case in CASES:
         file = write(folder / f"{case.table}-{rows}.parquet", rows, TABLES[case.table]().rows)
@@ -214,7 +223,7 @@ def measured(folder: Path, rows: int, runs: int) -> dict[str, Any]:
             pairs = in_pairs(private(case, file, Path(ledgers)), raw(case, file), runs)
         peaks = {"ours": peak(case, file, "ours"), "raw": peak(case, file, "raw")}
         lines.append({"case": case.name, **asdict(pairs), "most": case.most, "peak": peaks})
-        print(f"{case.name}: {pairs.ratio:.1f} times", file=sys.stderr)
+        done(f"{case.name}: {pairs.ratio:.1f} times")
     return {"rows": rows, "machine": machine(), "cases": lines}
 
 
@@ -288,11 +297,14 @@ def main() -> None:
         child(arguments)
         return
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    found = measured(arguments.folder, min(arguments.rows, ROWS), arguments.runs)
-    found["curve"] = curve(arguments.folder, arguments.rows, arguments.runs)
-    found["peers"] = peers(arguments.folder / f"users-{found['rows']}.parquet", min(arguments.runs, 3))
-    found["noise"] = noise_of_many(1_000_000, arguments.runs)
-    found["cold"] = cold(arguments.folder, arguments.runs)
+    with steps("speed", len(CASES) + 2 * len(sizes(arguments.rows)) + len(PEERS) + 2) as done:
+        found = measured(arguments.folder, min(arguments.rows, ROWS), arguments.runs, done)
+        found["curve"] = curve(arguments.folder, arguments.rows, arguments.runs, done)
+        found["peers"] = peers(arguments.folder / f"users-{found['rows']}.parquet", arguments.runs, done)
+        found["noise"] = noise_of_many(1_000_000, arguments.runs)
+        done("noise")
+        found["cold"] = cold(arguments.folder, arguments.runs)
+        done("cold start")
     print(markdown(found))
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

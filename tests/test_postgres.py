@@ -374,3 +374,19 @@ def no_guest(postgres_server: PostgresServer) -> Iterator[None]:
         with contextlib.suppress(psycopg.errors.UndefinedObject):
             postgres_server.execute("DROP OWNED BY guest", database)
     postgres_server.execute("DROP ROLE IF EXISTS guest")
+
+
+def test_check_of_a_policy_whose_table_is_registered(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server holds no files, and misses none."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "discreet.toml").write_text(
+        f'ledger = "books.sqlite"\n[datasets.visits]\nsource = "{table}"\ntable = "visits"\nprivacy_unit = "actor"\n'
+        'max_contributions = 1\nbudget.epsilon = 3\ncolumns.free = { type = "DECIMAL(9,2)" }\n'
+    )
+    for command in (["query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1"], ["check"]):
+        with pytest.raises(SystemExit) as left:
+            main(command)
+        assert left.value.code == 0, capsys.readouterr().err
+    assert "registered (version 1); left of the budget: epsilon 2" in capsys.readouterr().err

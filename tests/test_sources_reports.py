@@ -210,6 +210,16 @@ def test_r39_gzip(write: Any) -> None:
         register(write("b.jsonl.gz", gzip.compress(lines)[:-4000]))
     with pytest.raises(SourceError, match="is not gzip"):
         register(write("c.csv.gz", "a\n1\n"))
+    with pytest.raises(SourceError, match=r"is gzip, which its name does not say. Hint: rename it to \*\.gz"):
+        register(write("d.csv", gzip.compress(b"a\n1\n")))
+
+
+def test_the_first_bytes_of_a_text_file_are_a_record_s(write: Any) -> None:
+    # Else whoever stands in the first line could make every later query fail.
+    registration = register(write("a.jsonl", '{"a":1}\n'))
+    for magic in (b"\x1f\x8b", b"\x28\xb5\x2f\xfd"):
+        write("a.jsonl", magic + b'\n{"a":2}\n')
+        assert rows(registration) == [(2,)]
 
 
 def test_r41_keys_that_differ_in_case_alone(write: Any) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from discreet.cli.policies import FILE, find_policy
+from discreet.cli.progress import registration_bar
 from discreet.cli.talk import say, show_loss
 from discreet.errors import PolicyError, SourceError, UsageError
 
@@ -97,12 +98,13 @@ def _as_it_stands(dataset: DatasetPolicy, location: Location, book: Ledger | Non
     """What is registered, with its version; else what registering would find (version 0): the source is read, and
     nothing stored."""
     from discreet.policy.checking import inspect_declared
-    from discreet.sources import files_of
+    from discreet.sources import files_of, has_files
 
     found = None if book is None else book.registered(location.source)
     if found is not None:
-        if not files_of(found[0]):
+        if has_files(found[0]) and not files_of(found[0]):
             raise SourceError("source", "holds no file any more", location.source, "put it back")
         return found
     say(f"{dataset.name}: reading it whole, to check what it would be registered as; nothing is stored")
-    return inspect_declared(dataset, location).registration, 0
+    with registration_bar("reading"):
+        return inspect_declared(dataset, location).registration, 0

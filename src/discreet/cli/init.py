@@ -15,6 +15,7 @@ from discreet.cli.arguments import read_bounds, read_types
 from discreet.cli.conversation import Conversation, check_unit, fitting
 from discreet.cli.output import destination
 from discreet.cli.policies import FILE
+from discreet.cli.progress import registration_bar
 from discreet.cli.talk import say, show_loss
 from discreet.errors import UsageError
 
@@ -85,7 +86,8 @@ def begin_policy(wanted: Wanted) -> None:
         "--output", None if place is None else str(place), taken, taken.__contains__, new=not wanted.force
     ) as target:
         with Ledger(book_place) as book:
-            version = enter(book, registration, first=True)
+            with registration_bar("registering"):
+                version = enter(book, registration, first=True)
             if book.governed(registration.source) is None:
                 book.join(registration.source, registration.source, dataset=draft.name)
             ledger_path, note = book.place, twins_note(twins(book, registration.source))
@@ -167,7 +169,8 @@ def _registered(
         if stored is not None:
             sources.check_stored(stored, types=types, **options)
             return stored, None, budget
-    found = sources.inspect_source(location, types=types, expect=tuple(wanted.unit or ()), **options)
+    with registration_bar("registering"):
+        found = sources.inspect_source(location, types=types, expect=tuple(wanted.unit or ()), **options)
     return found.registration, found, None
 
 

@@ -8,14 +8,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from discreet.cli.talk import is_quiet
 
-__all__ = ["progress_bar", "spinner"]
+__all__ = ["progress_bar", "registration_bar", "spinner"]
 
 _AFTER = 1.0  # seconds: what is quicker needs no spinner
 _TURNS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_TURNS = "|/-\\"
+_BAR = 20  # characters
 
 
 @contextlib.contextmanager
@@ -27,32 +29,77 @@ def spinner(phase: str) -> Iterator[Callable[[str], None]]:
     terminal, or with --quiet. It neither hides the cursor nor uses colours, so that nothing is left behind however it
     ends.
     """
-    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb" or is_quiet():
+    if not _shown():
         yield lambda phase: None
         return
-    now = [phase]
+    with _turning(_Moment(phase)) as now:
+
+        def tell(phase: str) -> None:
+            now.phase = phase
+
+        yield tell
+
+
+@contextlib.contextmanager
+def registration_bar(phase: str) -> Iterator[None]:
+    """The spinner, with a bar while a source is read to be registered: its owner may see how much there is of it. What
+    is registered already is opened without one."""
+    if not _shown():
+        yield
+        return
+    from discreet.sources.progress import telling
+
+    with _turning(_Moment(phase)) as now:
+
+        def told(part: str, share: float) -> None:
+            now.phase, now.share = f"{phase}, {part}", share
+
+        with telling(told):
+            yield
+
+
+def _shown() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not is_quiet()
+
+
+@dataclass
+class _Moment:
+    """What the line says now; `share` from 0 to 1 draws a bar."""
+
+    phase: str
+    share: float | None = None
+
+
+@contextlib.contextmanager
+def _turning(now: _Moment) -> Iterator[_Moment]:
     ended = threading.Event()
     turning = threading.Thread(target=_turn, args=(now, ended), daemon=True)
     turning.start()
     try:
-        yield lambda phase: now.__setitem__(0, phase)
+        yield now
     finally:
         ended.set()
         turning.join()
 
 
-def _turn(now: list[str], ended: threading.Event) -> None:
+def _turn(now: _Moment, ended: threading.Event) -> None:
     """Write and rewrite one line until it is over, then take it away."""
     from discreet.cli.output import can_show
 
-    signs = _TURNS if can_show(sys.stderr.encoding or "ascii") else _PLAIN_TURNS
+    pretty = can_show(sys.stderr.encoding or "ascii")
+    signs, full, empty = (_TURNS, "━", "╌") if pretty else (_PLAIN_TURNS, "#", "-")
     start = time.monotonic()
     if ended.wait(_AFTER):
         return
     turn = 0
     while not ended.wait(0.1):
         turn += 1
-        _put(f"\r\x1b[K{signs[turn % len(signs)]} {now[0]}: {time.monotonic() - start:.0f} s")
+        share, bar = now.share, ""
+        if share is not None:
+            per_cent = int(share * 100)
+            done = per_cent * _BAR // 100
+            bar = f"  {full * done}{empty * (_BAR - done)} {per_cent:3} %"
+        _put(f"\r\x1b[K{signs[turn % len(signs)]} {now.phase}{bar}: {time.monotonic() - start:.0f} s")
     _put("\r\x1b[K")
 
 

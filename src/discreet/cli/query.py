@@ -17,7 +17,7 @@ from discreet.cli.arguments import choose, keys_file_paths, read_bounds, read_ke
 from discreet.cli.output import Destination, destination, terminal_width
 from discreet.cli.pictures import check_picture, written
 from discreet.cli.policies import governed
-from discreet.cli.progress import spinner
+from discreet.cli.progress import registration_bar, spinner
 from discreet.cli.talk import about_answer, say, warn_of_epsilon
 from discreet.errors import DiscreetError, UsageError
 
@@ -211,7 +211,7 @@ def planned(question: Question, *, own: bool = False) -> Iterator[tuple[Dataset,
     if is_postgres(question.source) and "::" not in question.source and query.relation != "data":
         reading.setdefault("table", query.relation)
     found = None if own else governed(question.policy, question.source, query.relation)
-    with spinner("opening the source"):
+    with registration_bar("opening the source"):
         dataset = open_source(
             question.source if found is None else found.dataset.name,
             policy=None if found is None else found.policy,

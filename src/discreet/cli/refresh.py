@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli.arguments import read_types
 from discreet.cli.budget import default_ledger
 from discreet.cli.policies import dataset_named, find_policy
+from discreet.cli.progress import registration_bar
 from discreet.cli.talk import say
 from discreet.errors import LedgerError, PolicyError, UsageError
 
@@ -63,16 +64,18 @@ def refresh_source(wanted: Wanted) -> None:
         raise LedgerError(name, "does not exist", hint="discreet init SOURCE makes it")
     with opened as book:
         location, stored, reading = _known(book, dataset, wanted)
-        if dataset is None:
-            found = inspect_source(location, types=types, **reading)
-        else:
-            found = inspect_declared(dataset, location)
+        with registration_bar("registering"):
+            if dataset is None:
+                found = inspect_source(location, types=types, **reading)
+            else:
+                found = inspect_declared(dataset, location)
         registration = found.registration
         faults = [] if dataset is None else misfits(dataset, registration)
         if faults and policy is not None:
             raise PolicyError(policy.path.name, tuple(faults))
         name, before = (dataset.name if dataset else location.name), book.fingerprints().get(location.source)
-        now = fingerprint_of(book, registration)
+        with registration_bar("registering"):
+            now = fingerprint_of(book, registration)
         version = book.register(registration, fingerprint=now)
         note = twins_note(twins(book, location.source))
     _tell(found)

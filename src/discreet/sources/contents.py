@@ -9,7 +9,8 @@ from pathlib import Path
 
 from discreet.errors import SourceError
 from discreet.schema import Registration
-from discreet.sources.files import source_files
+from discreet.sources.files import sizes, source_files
+from discreet.sources.progress import count_read, reading_bytes
 
 __all__ = ["content_fingerprint"]
 
@@ -34,16 +35,18 @@ def content_fingerprint(registration: Registration, key: bytes) -> str:
     if registration.format in ("frame", "postgres"):
         return ""
     parts = []
-    for file in source_files(registration.reader):
-        digest = hashlib.blake2b(key=key, digest_size=32)
-        try:
-            with Path(file.path).open("rb") as content:
-                while chunk := content.read(_CHUNK):
-                    digest.update(chunk)
-        except OSError:
-            # Names of single files may be private (``user=ann/log.csv``).
-            raise SourceError(registration.source, "one of its files is gone or cannot be read") from None
-        parts.append([digest.hexdigest(), file.keys])
+    with reading_bytes("fingerprint", lambda: sizes(registration.reader)):
+        for file in source_files(registration.reader):
+            digest = hashlib.blake2b(key=key, digest_size=32)
+            try:
+                with Path(file.path).open("rb") as content:
+                    while chunk := content.read(_CHUNK):
+                        digest.update(chunk)
+                        count_read(file.path, content.tell())
+            except OSError:
+                # Names of single files may be private (``user=ann/log.csv``).
+                raise SourceError(registration.source, "one of its files is gone or cannot be read") from None
+            parts.append([digest.hexdigest(), file.keys])
     whole = json.dumps([sorted(parts), registration.reader.get("table")])
     known_by = hashlib.blake2b(key=key, digest_size=8).hexdigest()
     return f"{known_by}:{hashlib.blake2b(whole.encode(), key=key, digest_size=32).hexdigest()}"

@@ -6,6 +6,7 @@ were registered.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import glob
 import gzip
@@ -18,6 +19,7 @@ from typing import IO, Any, cast
 from urllib.parse import unquote
 
 from discreet.errors import SourceError
+from discreet.sources.progress import count_read
 
 __all__ = [
     "COMPRESSIONS",
@@ -28,6 +30,7 @@ __all__ = [
     "is_among",
     "matching",
     "partition_names",
+    "sizes",
     "source_files",
 ]
 
@@ -64,6 +67,15 @@ def source_files(reader: Mapping[str, Any]) -> list[SourceFile]:
     for file in matching(str(path), reader["pattern"]):
         if endings is None or _known_ending(file, endings):
             found.append(SourceFile(file, _keys(Path(file).relative_to(path).parts[:-1])))
+    return found
+
+
+def sizes(reader: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes of a source's files in bytes, by path; of those that are still there."""
+    found = {}
+    for file in source_files(reader):
+        with contextlib.suppress(OSError):
+            found[file.path] = Path(file.path).stat().st_size
     return found
 
 
@@ -110,11 +122,18 @@ def partition_names(files: Sequence[SourceFile]) -> list[str]:
 
 
 def compression_of(path: str) -> str:
-    """ "none", "gzip" or "zstd", by the file's first bytes, whatever its name says.
+    """ "none", "gzip" or "zstd": what its name says (.gz, .zst), if its first bytes agree.
+
+    The bytes alone decide nothing: they may be a person's, the first record of a text file.
 
     Raises:
         SourceError: if it cannot be opened.
     """
+    packed = _packed(path)
+    return packed if packed == COMPRESSIONS.get(Path(path).suffix.lower()) else "none"
+
+
+def _packed(path: str) -> str:
     try:
         with Path(path).open("rb") as file:
             head = file.read(4)
@@ -123,17 +142,22 @@ def compression_of(path: str) -> str:
     return next((name for magic, name in _MAGICS.items() if head.startswith(magic)), "none")
 
 
-def check_name(path: str, compression: str) -> None:
+def check_name(path: str) -> None:
     """Refuse a text file that is something else than its name says; for registration.
 
     Raises:
-        SourceError: for a plain file called .gz or .zst, or a Parquet file called otherwise.
+        SourceError: for a plain file called .gz or .zst, a packed file or a Parquet file called otherwise.
     """
     ending = Path(path).suffix.lower()
-    said = COMPRESSIONS.get(ending)
+    said, packed = COMPRESSIONS.get(ending), _packed(path)
     with Path(path).open("rb") as file:
         head = file.read(4)
-    if said is not None and head and said != compression:
+    if said is None and packed != "none":
+        right = next(ending for ending, name in COMPRESSIONS.items() if name == packed)
+        raise SourceError(
+            f"source {path!r}", f"is {packed}, which its name does not say", hint=f"rename it to *{right}"
+        )
+    if said is not None and head and said != packed:
         raise SourceError(
             f"source {path!r}", f"is not {said}, whatever its name says", hint=f"rename it without {ending}"
         )
@@ -160,6 +184,7 @@ def byte_chunks(path: str, compression: str) -> Iterator[bytes]:
             elif compression == "zstd":
                 file = cast("Any", _zstd(raw, thing))
             while chunk := file.read(_CHUNK):
+                count_read(path, raw.tell())
                 yield chunk
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise SourceError(

@@ -111,7 +111,7 @@ def scan_files(thing: str, files: Sequence[LineFile], options: ReadOptions) -> l
     """
     scans = []
     for file in files:
-        check_name(file.source, compression_of(file.source))
+        check_name(file.source)
         scans.append(scan_text(file, lenient=options.encoding is not None))
     if all(scan.empty for scan in scans):
         what = "the file is empty" if len(files) == 1 else "all files are empty"

@@ -28,6 +28,7 @@ __all__ = [
     "extended",
     "files_of",
     "fingerprint",
+    "has_files",
     "is_read_in_place",
     "relation",
     "same_files",
@@ -100,7 +101,7 @@ def same_files(one: Registration, other: Registration) -> bool:
     Raises:
         SourceError: if a registered file is gone.
     """
-    if not (_has_files(one) and _has_files(other)):
+    if not (has_files(one) and has_files(other)):
         return False
     files = [{Path(file.path).resolve() for file in source_files(source.reader)} for source in (one, other)]
     return bool(files[0] & files[1])
@@ -108,7 +109,7 @@ def same_files(one: Registration, other: Registration) -> bool:
 
 def files_of(registration: Registration) -> list[Path]:
     """The files of a source as they are now; none of a data frame or a server, and none if they are gone."""
-    if not _has_files(registration):
+    if not has_files(registration):
         return []
     try:
         return [Path(file.path) for file in source_files(registration.reader)]
@@ -134,7 +135,7 @@ def belongs(source: Registration | Location, path: Path) -> bool:
         source: what is registered, or where it is.
         path: absolute, the links of its folder followed.
     """
-    if not _has_files(source):
+    if not has_files(source):
         return False
     suffixes = {"sqlite": ("-wal", "-shm", "-journal"), "duckdb": (".wal",)}.get(source.format, ())
     return is_among(source.to_reader() if isinstance(source, Location) else source.reader, path, suffixes)
@@ -155,7 +156,8 @@ def fingerprint(registration: Registration) -> tuple[tuple[str, int, int, int, i
     return tuple(found)
 
 
-def _has_files(source: Registration | Location) -> bool:
+def has_files(source: Registration | Location) -> bool:
+    """Whether the source is files of this machine; else it is a data frame, or lies on a server."""
     return source.format not in ("frame", "postgres")
 
 

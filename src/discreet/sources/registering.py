@@ -6,22 +6,27 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.engines.duckdb_connection import connect
-from discreet.errors import UsageError
+from discreet.errors import SourceError, UsageError
 from discreet.schema import Registration
 from discreet.sources.delimited import inspect_delimited
 from discreet.sources.duckdb_tables import inspect_duckdb
+from discreet.sources.files import sizes
 from discreet.sources.frames import check_names_of, frame_types, inspect_frame, lend
 from discreet.sources.inspection import Inspection
 from discreet.sources.json_lines import inspect_json
 from discreet.sources.location import Location, locate
 from discreet.sources.logs import inspect_log
-from discreet.sources.options import read_options
+from discreet.sources.options import ReadOptions, read_options
 from discreet.sources.parquet import inspect_parquet
 from discreet.sources.postgres_tables import inspect_postgres
+from discreet.sources.progress import reading_bytes, running_passes
 from discreet.sources.sqlite_tables import inspect_sqlite
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 __all__ = [
     "check_frame",
@@ -83,9 +88,20 @@ def inspect_source(source: Location | str | os.PathLike[str], **options: Any) ->
             ).fetchall()
         ):
             raise UsageError("timezone", "is not a known time zone", settled.timezone, hint="Asia/Tokyo, UTC, ...")
-        found = _INSPECT[source.format](connection, source, settled)
+        found = _inspected(connection, source, settled)
     reader = {**found.registration.reader, "options": dict(settled.given)}
     return replace(found, registration=replace(found.registration, reader=reader))
+
+
+def _inspected(connection: DuckDBPyConnection, source: Location, options: ReadOptions) -> Inspection:
+    import duckdb
+
+    try:
+        with running_passes(connection), reading_bytes("reading", lambda: sizes(source.to_reader())):
+            return _INSPECT[source.format](connection, source, options)
+    except duckdb.Error:
+        pass  # its text may quote the data
+    raise SourceError(source.thing, "cannot be read: it is damaged, or was changed meanwhile", hint="try again")
 
 
 def register_frame(frame: object, name: str, *, types: Mapping[str, str] | None = None) -> Registration:
