@@ -47,12 +47,16 @@ test-ledger-20: $(ALL)
 	  -k "processes or kill or lock or fork or power or disk or read_only or edited or cut or forged or guards or clock or commit or connection or standby or frozen" \
 	  || exit 1; done
 
+# What is measured goes to bench/measured/, and from there into docs/benchmarks.md and the READMEs.
 bench: $(ALL)
-	@for name in speed accuracy noise ledger; do echo "== $$name"; $(BIN)/python bench/$$name.py || exit 1; done
+	@for name in speed accuracy noise ledger; do echo "== $$name"; \
+	  $(BIN)/python bench/$$name.py --json bench/measured/$$name.json || exit 1; done
+	$(BIN)/python docs/make_benchmarks.py
 
 # 10^8 rows, under a limit of 2 GB for the engine: about ten minutes more, and 2 GB of disk.
 bench-large: $(ALL)
-	DISCREET_MEMORY_LIMIT=2GB $(BIN)/python bench/speed.py --rows 100000000 --runs 1
+	DISCREET_MEMORY_LIMIT=2GB $(BIN)/python bench/speed.py --rows 100000000 --only-curve --json bench/measured/large.json
+	$(BIN)/python docs/make_benchmarks.py
 
 # Other libraries, in an environment of their own, for `make bench`.
 bench-peers:

@@ -7,7 +7,9 @@ to it, which is computed from the very totals that a release would use, and the 
 over 200 draws of it). For every plan the best limits of a grid are taken, by the truth: what the best-informed owner
 would choose.
 
-- ours: weights. Every row of a person with N > C rows counts C / N; noise of scale C B / epsilon.
+- ours: weights. Every row of a person with N > C rows counts C / N; noise of scale C B / epsilon. Or, with
+  `contribution_bounds_per_group`: in each of a person's M groups a count of at most m, a sum between m L and m U, which
+  counts G / M where M > G; noise of scale G m B / epsilon. A mean is then their quotient, clamped.
 - rows: C rows of each person, chosen at random (as Tumult Analytics does with MaxRowsPerID); the same scale.
 - groups: at most l groups of each person, chosen at random, and in each a count of at most m, a sum between m L and m U
   (as PipelineDP, OpenDP's truncation and Google's libraries do); noise of scale l m B / epsilon.
@@ -21,11 +23,11 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 import numpy as np
@@ -33,6 +35,7 @@ from numpy.typing import NDArray
 
 import discreet
 from discreet.engines.duckdb import DuckDBEngine
+from discreet.plan import Plan
 from discreet.relational import compile_plan
 from measure.progress import steps
 from measure.tables import AuditLog, write
@@ -135,6 +138,31 @@ def ours(rows: Table, question: Question, limit: int, ledgers: Path) -> tuple[Ve
         keys={"g": list(range(rows.groups))},
         bounds={"x": (question.lower, question.upper)},
     )
+    return without_noise(plan)
+
+
+def ours_per_group(rows: Table, question: Question, groups: int, m: int, ledgers: Path) -> tuple[Vector, Vector]:
+    """The same, of what each person has in a group."""
+    data = discreet.open(
+        rows.file,
+        privacy_unit="u",
+        max_contributions=10**6,
+        max_groups_contributed=groups,
+        ledger=ledgers / f"groups-{groups}.sqlite",
+    )
+    low, high = min(0, m * question.lower), max(0, m * question.upper)
+    plan = data.plan(
+        f"SELECT g, COUNT(*, contribution_bounds_per_group => (0, {m})) AS n, "
+        f"SUM(x, contribution_bounds_per_group => ({low}, {high})) AS s FROM data GROUP BY g",
+        epsilon="1",
+        keys={"g": list(range(rows.groups))},
+        bounds={"x": (question.lower, question.upper)},
+    )
+    return without_noise(plan)
+
+
+def without_noise(plan: Plan) -> tuple[Vector, Vector]:
+    """The exact totals of a count and a sum, in the answer's units."""
     totals = DuckDBEngine(plan.registration).run(compile_plan(plan))
     found: list[Vector] = []
     for measurement, total in zip(plan.measurements, totals, strict=True):
@@ -153,16 +181,12 @@ def ranks(keys: NDArray[Any], within: NDArray[np.int64]) -> NDArray[np.int64]:
     return place
 
 
-def best(rows: Table, question: Question, epsilon: float, ledgers: Path) -> dict[str, dict[str, tuple[float, str]]]:
-    """For each plan and statistic the least RMSE, and the limits that give it."""
-    found: dict[str, dict[str, tuple[float, str]]] = {plan: {} for plan in ("ours", "rows", "groups")}
+Kept: TypeAlias = tuple[str, str, tuple[Vector, Vector], float]
+"""A plan, its limits, the counts and sums that limiting left, and the weight of one person."""
 
-    def note(plan: str, limits: str, kept: tuple[Vector, Vector], weight: float) -> None:
-        for statistic, rmse in errors(truth, kept, question, epsilon, weight).items():
-            if statistic not in found[plan] or rmse < found[plan][statistic][0]:
-                found[plan][statistic] = (rmse, limits)
 
-    truth = rows.grouped(np.ones(len(rows.unit)))
+def limited(rows: Table, question: Question, ledgers: Path) -> Iterator[Kept]:
+    """What every plan keeps, at all limits of the grid."""
     shuffled = ranks(np.random.default_rng(1).random(len(rows.unit)), rows.unit)
     pair = rows.unit * rows.groups + rows.group
     pairs, place = np.unique(pair, return_inverse=True)
@@ -172,14 +196,27 @@ def best(rows: Table, question: Question, epsilon: float, ledgers: Path) -> dict
     pair_rank = ranks(np.random.default_rng(2).random(len(pairs)), pair_unit)
     most_rows, most_groups = int(np.bincount(rows.unit).max()), int(np.bincount(pair_unit).max())
     for limit in (one for one in LIMITS if one <= max(1, most_rows)):
-        note("ours", f"C = {limit}", ours(rows, question, limit, ledgers), limit)
-        note("rows", f"C = {limit}", rows.grouped((shuffled < limit).astype(np.float64)), limit)
+        yield "ours", f"C = {limit}", ours(rows, question, limit, ledgers), limit
+        yield "rows", f"C = {limit}", rows.grouped((shuffled < limit).astype(np.float64)), limit
     for groups in (one for one in LIMITS if one <= 2 * most_groups):
         among = (pair_rank < groups).astype(np.float64)
         for m in (one for one in LIMITS if one <= number.max()):
             counts = np.bincount(pair_group, among * np.minimum(number, m), rows.groups)
             sums = among * np.clip(total, min(0, m * question.lower), max(0, m * question.upper))
-            note("groups", f"l = {groups}, m = {m}", (counts, np.bincount(pair_group, sums, rows.groups)), groups * m)
+            kept = (counts, np.bincount(pair_group, sums, rows.groups))
+            yield "ours", f"G = {groups}, m = {m}", ours_per_group(rows, question, groups, m, ledgers), groups * m
+            yield "groups", f"l = {groups}, m = {m}", kept, groups * m
+
+
+def best(
+    every: Iterable[Kept], truth: tuple[Vector, Vector], question: Question, epsilon: float
+) -> dict[str, dict[str, tuple[float, str]]]:
+    """For each plan and statistic the least RMSE, and the limits that give it."""
+    found: dict[str, dict[str, tuple[float, str]]] = {plan: {} for plan in ("ours", "rows", "groups")}
+    for plan, limits, kept, weight in every:
+        for statistic, rmse in errors(truth, kept, question, epsilon, weight).items():
+            if statistic not in found[plan] or rmse < found[plan][statistic][0]:
+                found[plan][statistic] = (rmse, limits)
     return found
 
 
@@ -213,8 +250,10 @@ def main() -> None:
             folder = Path(name) / str(number)
             folder.mkdir()
             rows = table(question, folder)
+            truth = rows.grouped(np.ones(len(rows.unit)))
+            every = list(limited(rows, question, folder))
             for epsilon in EPSILONS:
-                found = best(rows, question, float(epsilon), folder)
+                found = best(every, truth, question, float(epsilon))
                 for statistic in STATISTICS:
                     line = {"question": question.name, "epsilon": epsilon, "statistic": statistic}
                     line["rmse"] = {plan: found[plan][statistic][0] for plan in found}

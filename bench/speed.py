@@ -1,6 +1,6 @@
 """How fast whole private queries are, beside the same GROUP BY in plain DuckDB.
 
-    python bench/speed.py [--rows N] [--runs N] [--folder FOLDER] [--json FILE]
+    python bench/speed.py [--rows N] [--runs N] [--folder FOLDER] [--json FILE] [--only-curve]
 
 A query is all of `data.query(...)`: SQL, plan, durable debit, DuckDB, noise, answer, ledger; warm. Ratios are the
 medians of pairs of runs, one after the other. Peak memory is that of a process that does nothing else. Then the curve
@@ -35,7 +35,14 @@ from measure.timing import in_pairs, machine, own_peak, peak_of, seconds
 ROWS = 10**7
 STATISTICS = "COUNT(*) AS n, SUM(amount) AS total, AVG(amount) AS mean"
 NUMBERS = count()
-PEERS = (("opendp", "user"), ("opendp", "row"), ("pydp", "row"), ("diffprivlib", "row"))
+PEERS = (("opendp", "user"), ("opendp", "groups"), ("opendp", "row"), ("pydp", "row"), ("diffprivlib", "row"))
+
+LEVELS = {
+    "row": "row level",
+    "user": "user level, at most 200 rows of a user",
+    "usual": "the usual plan (5 groups of a user), without noise",
+    "groups": "user level, at most 5 groups of a user and 40 rows in each",
+}
 
 Done = Callable[[str], None]
 """Called when a step is done, with its name."""
@@ -150,11 +157,27 @@ def curve(folder: Path, largest: int, runs: int, done: Done) -> list[dict[str, A
     return found
 
 
+def usual_plan(file: Path) -> Callable[[], object]:
+    """What bounding costs by itself as it is usually done, without any noise: totals of each user in each group, five
+    groups of a user, by chance, and the three statistics of what is kept."""
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    statement = f"""
+        SELECT grp, sum(n), sum(least(greatest(total, 0), 4000)), sum(total) / sum(n) FROM (
+          SELECT grp, n, total FROM (
+            SELECT user_id, grp, least(count(*), 40) AS n, sum(least(greatest(amount, 0), 100)) AS total
+            FROM '{file}' GROUP BY user_id, grp
+          ) QUALIFY row_number() OVER (PARTITION BY user_id ORDER BY hash(user_id, grp)) <= 5
+        ) GROUP BY grp"""
+    return lambda: connection.execute(statement).fetchnumpy()
+
+
 def peers(file: Path, runs: int, done: Done) -> list[dict[str, Any]]:
     """The first two cases by other libraries, in their own environment (`make bench-peers`). Those that are not there,
     or cannot say it, are named."""
     python = Path(__file__).parents[1] / ".bench-peers" / "bin" / "python"
-    found = []
+    found: list[dict[str, Any]] = [peak_of(Path(__file__), "--usual", str(runs), "--file", str(file))]
+    done("DuckDB, the usual plan")
     for library, level in PEERS:
         line: dict[str, Any] = {"library": library, "level": level}
         if not python.exists():
@@ -224,51 +247,65 @@ def measured(folder: Path, rows: int, runs: int, done: Done) -> dict[str, Any]:
         peaks = {"ours": peak(case, file, "ours"), "raw": peak(case, file, "raw")}
         lines.append({"case": case.name, **asdict(pairs), "most": case.most, "peak": peaks})
         done(f"{case.name}: {pairs.ratio:.1f} times")
-    return {"rows": rows, "machine": machine(), "cases": lines}
+    return {"rows": rows, "machine": machine(), "duckdb": duckdb.__version__, "cases": lines}
 
 
 def markdown(found: Mapping[str, Any]) -> str:
     """The tables."""
-    text = [f"{found['rows']:,} rows of Parquet; {found['machine']}; DuckDB {duckdb.__version__}.", ""]
-    text += [
+    text = [f"{found['rows']:,} rows of Parquet; {found['machine']}; DuckDB {found['duckdb']}."]
+    if "cases" in found:
+        text += _queries(found)
+    text += ["", "| rows | query | times raw | seconds | peak memory |", "|---|---|---|---|---|"]
+    for line in found["curve"]:
+        peak = f"{line['peak'] / 2**20:,.0f} MiB"
+        text.append(f"| {line['rows']:,} | {line['case']} | {line['ratio']:.1f} | {line['ours']:.2f} | {peak} |")
+    return "\n".join(text)
+
+
+def _queries(found: Mapping[str, Any]) -> list[str]:
+    text = [
+        "",
         "| query | times raw DuckDB | asked | seconds | raw | peak memory | raw |",
         "|---|---|---|---|---|---|---|",
     ]
     for line in found["cases"]:
         asked = f"{line['most']:g}" if line["most"] else ""
-        mib = {which: f"{size / 2**20:,.0f} MiB" for which, size in line["peak"].items()}
-        text.append(
-            f"| {line['case']} | **{line['ratio']:.1f}** | {asked} | {line['ours']:.2f} | {line['other']:.3f} "
-            f"| {mib['ours']} | {mib['raw']} |"
-        )
-    text += ["", "| rows | query | seconds | times raw | peak memory |", "|---|---|---|---|---|"]
-    for line in found["curve"]:
-        text.append(
-            f"| {line['rows']:,} | {line['case']} | {line['ours']:.2f} | {line['ratio']:.1f} "
-            f"| {line['peak'] / 2**20:,.0f} MiB |"
-        )
-    raw_seconds = found["cases"][0]["other"]
-    text += ["", "| library | seconds | times raw | ours is faster by | peak memory |", "|---|---|---|---|---|"]
+        mib = " | ".join(f"{line['peak'][which] / 2**20:,.0f} MiB" for which in ("ours", "raw"))
+        times = f"**{line['ratio']:.1f}** | {asked} | {line['ours']:.2f} | {line['other']:.3f}"
+        text.append(f"| {line['case']} | {times} | {mib} |")
+    cases, raw_seconds = found["cases"], found["cases"][0]["other"]
+    text += [
+        "",
+        "| other ways | times raw DuckDB | ours is faster by | seconds | peak memory |",
+        "|---|---|---|---|---|",
+    ]
     for line in found["peers"]:
-        name = f"{line['library']}, {line['level']} level"
+        name = f"{line['library']}, {LEVELS[line['level']]}"
         if "cannot" in line:
             text.append(f"| {name} | {line['cannot']} | | | |")
             continue
-        ours = found["cases"][1 if line["level"] == "user" else 0]["ours"]
+        ours = cases[0 if line["level"] == "row" else 1]["ours"]
         ratios = f"{line['seconds'] / raw_seconds:.0f} | **{line['seconds'] / ours:.0f}**"
-        text.append(f"| {name} | {line['seconds']:.2f} | {ratios} | {line['peak'] / 2**20:,.0f} MiB |")
+        text.append(f"| {name} | {ratios} | {line['seconds']:.2f} | {line['peak'] / 2**20:,.0f} MiB |")
     cold_ = found["cold"]
-    text += [
+    return [
+        *text,
         "",
         f"Noise and selection of 1,000,000 groups: {found['noise']:.2f} s. Cold start: `--help` {cold_['help']:.2f} s;",
         f"a query of a file of {cold_['megabytes']:.1f} MB {cold_['query']:.2f} s, of which imports "
         f"{cold_['imports']:.2f} s.",
     ]
-    return "\n".join(text)
 
 
 def child(arguments: argparse.Namespace) -> None:
     """One case in a process of its own."""
+    if arguments.usual:
+        work = usual_plan(arguments.file)
+        work()
+        times = [seconds(work) for _ in range(arguments.usual)]
+        line = {"library": "DuckDB", "level": "usual", "seconds": statistics.median(times), "peak": own_peak()}
+        print(json.dumps(line))
+        return
     case = CASES[arguments.case]
     with tempfile.TemporaryDirectory() as folder:
         if arguments.peak == "raw":
@@ -290,14 +327,21 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "discreet-bench")
     parser.add_argument("--json", type=Path)
-    for hidden, kind in (("--peak", str), ("--once", int), ("--case", int), ("--file", Path)):
+    parser.add_argument("--only-curve", action="store_true", help="row and user level over sizes, and nothing else")
+    for hidden, kind in (("--peak", str), ("--once", int), ("--usual", int), ("--case", int), ("--file", Path)):
         parser.add_argument(hidden, type=kind, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.file:
         child(arguments)
         return
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    with steps("speed", len(CASES) + 2 * len(sizes(arguments.rows)) + len(PEERS) + 2) as done:
+    if arguments.only_curve:
+        with steps("speed", 2 * len(sizes(arguments.rows))) as done:
+            lines = curve(arguments.folder, arguments.rows, arguments.runs, done)
+        found = {"rows": arguments.rows, "machine": machine(), "duckdb": duckdb.__version__, "curve": lines}
+        told(found, arguments.json)
+        return
+    with steps("speed", len(CASES) + 2 * len(sizes(arguments.rows)) + len(PEERS) + 3) as done:
         found = measured(arguments.folder, min(arguments.rows, ROWS), arguments.runs, done)
         found["curve"] = curve(arguments.folder, arguments.rows, arguments.runs, done)
         found["peers"] = peers(arguments.folder / f"users-{found['rows']}.parquet", arguments.runs, done)
@@ -305,9 +349,13 @@ def main() -> None:
         done("noise")
         found["cold"] = cold(arguments.folder, arguments.runs)
         done("cold start")
+    told(found, arguments.json)
+
+
+def told(found: dict[str, Any], file: Path | None) -> None:
     print(markdown(found))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    if file:
+        file.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

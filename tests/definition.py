@@ -48,7 +48,8 @@ class Group:
 class Statistic:
     """One vector of totals to compute: "count", "count_if", "unit_count", "distinct_count", "sum", "centred_sum",
     "centred_square" or "bins": the rows in each of `nodes` nodes a group, each of `wide` grid steps, the last perhaps
-    of fewer or one more.
+    of fewer or one more; "group_sum", "group_count" and "group_count_if" are what each unit has in a group, clamped to
+    `ends`.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Statistic:
     step: Fraction = Fraction(1)
     nodes: int = 1
     wide: int = 1
+    ends: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ def totals(rows: Sequence[Row], question: Question, statistic: Statistic) -> lis
         for who, place in pairs:
             vector[place] += _weight(touched[who], question.pairs)
         return vector
+    if statistic.kind.startswith("group_"):
+        return _group_totals(counted, question, statistic, len(index))
     if statistic.kind == "distinct_count":
         return _distinct_counts(counted, question, statistic, len(index))
     rows_of = Counter(who for who, _, _ in counted)
@@ -131,6 +135,29 @@ def totals(rows: Sequence[Row], question: Question, statistic: Statistic) -> lis
             vector[place] += weight * _value(row, statistic)
         elif statistic.term is not None and not missing(statistic.term.of(row)):
             vector[place * statistic.nodes + _node(row, statistic)] += weight
+    return vector
+
+
+def _group_totals(
+    counted: Sequence[tuple[Any, int, Row]], question: Question, statistic: Statistic, groups: int
+) -> list[int]:
+    """What each unit has in a group, clamped, with the weight of its pairs; nothing where it has no value there."""
+    single = Statistic(
+        statistic.kind.removeprefix("group_"), statistic.term, statistic.lower, statistic.upper, statistic.step
+    )
+    own: dict[tuple[Any, int], list[int]] = {}
+    for who, place, row in counted:
+        values = own.setdefault((who, place), [])
+        present = statistic.term is None or not missing(statistic.term.of(row))
+        if present and (statistic.kind != "group_count_if" or _value(row, single)):
+            values.append(_value(row, single))
+    touched = Counter(who for who, _ in own)
+    vector = [0] * groups
+    for (who, place), values in own.items():
+        if values:
+            vector[place] += _weight(touched[who], question.pairs) * min(
+                max(sum(values), statistic.ends[0]), statistic.ends[1]
+            )
     return vector
 
 

@@ -105,6 +105,21 @@ MUTATIONS = (
     _halved("of_centred_sum", "weight * limit * grid.width"),
     _halved("of_centred_square", "weight * limit * grid.largest_square", ("test_moments.py",)),
     _halved("of_unit_count", "weight * limit"),
+    _halved("of_group_total", "weight * limit * max(abs(end) for end in ends)"),
+    Mutation(
+        "what a unit has in a group not clamped from above",
+        "relational.py",
+        "clamped = case([(below, _wide(low)), (above, _wide(high))], own)",
+        "clamped = case([(below, _wide(low))], own)",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "what a unit has in a group not clamped from below",
+        "relational.py",
+        "clamped = case([(below, _wide(low)), (above, _wide(high))], own)",
+        "clamped = case([(above, _wide(high))], own)",
+        NEIGHBOURS,
+    ),
     Mutation(
         "sensitivity of a sum from its upper bound alone",
         "grid.py",

@@ -228,10 +228,11 @@ def statistic_of(measurement: Measurement) -> Statistic:
         ends, step = bins.grid.bounds, bins.grid.step
         wide = bins.size * bins.fan**below
         return Statistic("bins", term, ends.lower, ends.upper, step, measurement.cells, wide)
+    ends = measurement.ends or (0, 0)
     if measurement.grid is None:
-        return Statistic(measurement.statistic, term)
+        return Statistic(measurement.statistic, term, ends=ends)
     bounds = measurement.grid.bounds
-    return Statistic(measurement.statistic, term, bounds.lower, bounds.upper, measurement.grid.step)
+    return Statistic(measurement.statistic, term, bounds.lower, bounds.upper, measurement.grid.step, ends=ends)
 
 
 def _term_of(expression: Expression) -> Term:
@@ -432,10 +433,35 @@ _TIMES = tuple(
     for bounds in ("'1960-01-01', '1980-06-01'", "'0001-01-01', '9999-12-31'", "'2024-02-29', '2024-02-29'")
 )
 
+_PER_GROUP = tuple(
+    f"{call}, contribution_bounds_per_group => {bounds})"
+    for call, bounds in (
+        ("COUNT(*", "(0, 2)"),
+        ("COUNT(*", "(2, 3)"),
+        ("COUNT(f", "(0, 1)"),
+        ("COUNT(kind", "(1, 5)"),
+        ("COUNTIF(flag", "(0, 2)"),
+        ("SUM(n", "(0, 10)"),
+        ("SUM(n", "(-3, 4)"),
+        ("SUM(n", "(5, 20)"),
+        ("SUM(n", "(0.5, 2.25)"),
+        ("SUM(n", "(-9223372036854775808, 9223372036854775807)"),
+        ("SUM(n, contribution_bounds_per_row => (0, 4)", "(-2, 7)"),
+        ("SUM(h", "(0, 10)"),
+        ("SUM(d9", "(-0.005, 0.015)"),
+        ("SUM(d38", "(0, 100)"),
+        ("SUM(f", "(0, 1)"),
+        ("SUM(f", "(-1e200, 1e100)"),
+        ("SUM(f, contribution_bounds_per_row => (-1, 1)", "(-0.5, 2.25)"),
+        ("SUM(n + 1", "(-2, 7)"),
+    )
+)
+"""Of units: what each has in a group is clamped."""
+
 DISTINCT = tuple(f"COUNT(DISTINCT {name})" for name in ("kind", "n", "d9", "day", "at", "time", "flag", "device"))
 
 
-def _aggregates(with_unit: str | None) -> st.SearchStrategy[tuple[str, ...]]:
+def _aggregates(with_unit: str | None, units: bool) -> st.SearchStrategy[tuple[str, ...]]:
     def sums(name: str) -> st.SearchStrategy[str]:
         bounds = st.sampled_from(_SUMS[name])
         call = st.sampled_from(("SUM", "AVG", "VAR_POP", "MEDIAN"))
@@ -448,6 +474,8 @@ def _aggregates(with_unit: str | None) -> st.SearchStrategy[tuple[str, ...]]:
         lambda p: f"{p[0]}({p[1].sql}, contribution_bounds_per_row => (-2, 7))"
     )
     parts: list[st.SearchStrategy[str]] = [counts, computed, st.sampled_from(_TIMES), *(sums(name) for name in _SUMS)]
+    if units:
+        parts.append(st.sampled_from(_PER_GROUP))
     listed = st.lists(st.one_of(parts), min_size=1, max_size=4, unique=True)
     if with_unit is None:
         return listed.map(tuple)
@@ -466,5 +494,5 @@ def questions(draw: st.DrawFn) -> Question:
         where=draw(st.one_of(st.none(), st.sampled_from(sorted(FILTERS)).map(FILTERS.__getitem__))),
         rows=draw(st.integers(1, 5)) if unit else 1,
         pairs=draw(st.integers(1, 4)) if unit else 1,
-        aggregates=draw(_aggregates(single)),
+        aggregates=draw(_aggregates(single, bool(unit))),
     )

@@ -196,6 +196,45 @@ REACHED = {
         ),
         [mine(device=i) for i in (1, 2, 3, 4)],
     ),
+    # What a unit has in a group, clamped: many rows, beyond either end, in one group and in several; cut weights.
+    "rows per group": (
+        Question(ACTOR, (KIND,), pairs=3, aggregates=("COUNT(*, contribution_bounds_per_group => (0, 2))",)),
+        [mine(kind=k) for k in ("A", "D", None)] * 5,
+    ),
+    "rows per group, cut weights": (
+        Question(
+            ACTOR,
+            (Group(field_term("device"), (1, 2, 3, 4)),),
+            pairs=2,
+            aggregates=("COUNT(n, contribution_bounds_per_group => (0, 3))",),
+        ),
+        [mine(device=i) for i in (1, 2, 3, 4)] * 3,
+    ),
+    "condition per group": (
+        Question(ACTOR, (), pairs=1, aggregates=("COUNTIF(flag, contribution_bounds_per_group => (0, 2))",)),
+        [mine(flag=True)] * 9,
+    ),
+    "sum per group": (
+        Question(ACTOR, (KIND,), pairs=1, aggregates=("SUM(n, contribution_bounds_per_group => (-3, 10))",)),
+        [mine(n=2**63 - 1), mine(n=-5), mine(n=7)],
+    ),
+    "sum per group, lower bound": (
+        Question(ACTOR, (KIND,), pairs=3, aggregates=("SUM(f, contribution_bounds_per_group => (-8, 1))",)),
+        [mine(kind=k, f=-math.inf) for k in ("A", "D", None)],
+    ),
+    "sum per group, raised to the lower bound": (
+        Question(ACTOR, (), pairs=1, aggregates=("SUM(n, contribution_bounds_per_group => (9, 9))",)),
+        [mine(n=-4)],
+    ),
+    "sum per group, rows clamped too, cut weights": (
+        Question(
+            ACTOR,
+            (Group(field_term("device"), (1, 2, 3, 4)),),
+            pairs=2,
+            aggregates=("SUM(n, contribution_bounds_per_row => (0, 6), contribution_bounds_per_group => (0, 10))",),
+        ),
+        [mine(device=i, n=99) for i in (1, 2, 3, 4)] * 2,
+    ),
     # Units of several columns; the same person on another day is another unit and stays.
     "two columns": (
         Question((*ACTOR, field_term("device")), (KIND,), rows=2, aggregates=("COUNT(*)",)),

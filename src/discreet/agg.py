@@ -119,6 +119,7 @@ def _call(
     distinct: bool = False,
     more: str = "",
     bounds: object = None,
+    bounds_per_group: object = None,
     share: object = None,
 ) -> Term:
     if column is not None and (not isinstance(column, str) or not column.strip()):
@@ -127,20 +128,24 @@ def _call(
     named = ""
     if bounds is not None:
         named += f", contribution_bounds_per_row => {bounds_sql(parse_bounds(bounds, f'bounds of {function}'))}"
+    if bounds_per_group is not None:
+        pair = parse_bounds(bounds_per_group, f"bounds per group of {function}")
+        named += f", contribution_bounds_per_group => {bounds_sql(pair)}"
     if share is not None:
         named += f", share => {number_text(parse_rational('share', share))}"
     argument: tuple[str | int, ...] = ("*",) if column is None else ("DISTINCT ", 0) if distinct else (0,)
     return Term((f"{function}(", *argument, f"{more}{named})"), () if column is None else (column,))
 
 
-def count(column: str | None = None, *, share: object = None) -> Term:
-    """COUNT(*), or COUNT(column): how many rows, or how many where it is present."""
-    return _call("COUNT", column, share=share)
+def count(column: str | None = None, *, bounds_per_group: object = None, share: object = None) -> Term:
+    """COUNT(*), or COUNT(column): how many rows, or how many where it is present; with `bounds_per_group`, what each
+    unit contributes to a group is clamped to them."""
+    return _call("COUNT", column, bounds_per_group=bounds_per_group, share=share)
 
 
-def count_if(condition: str, *, share: object = None) -> Term:
+def count_if(condition: str, *, bounds_per_group: object = None, share: object = None) -> Term:
     """COUNTIF(condition): how many rows where it is true."""
-    return _call("COUNTIF", condition, share=share)
+    return _call("COUNTIF", condition, bounds_per_group=bounds_per_group, share=share)
 
 
 def count_distinct(column: str, *, share: object = None) -> Term:
@@ -148,9 +153,10 @@ def count_distinct(column: str, *, share: object = None) -> Term:
     return _call("COUNT", column, distinct=True, share=share)
 
 
-def sum(column: str, *, bounds: object = None, share: object = None) -> Term:
-    """SUM(column), each value clamped to the bounds (declared here, or for the column in `release`)."""
-    return _call("SUM", column, bounds=bounds, share=share)
+def sum(column: str, *, bounds: object = None, bounds_per_group: object = None, share: object = None) -> Term:
+    """SUM(column), each value clamped to the bounds (declared here, or for the column in `release`); with
+    `bounds_per_group`, each unit's sum in a group is clamped to those."""
+    return _call("SUM", column, bounds=bounds, bounds_per_group=bounds_per_group, share=share)
 
 
 def mean(column: str, *, bounds: object = None, share: object = None) -> Term:

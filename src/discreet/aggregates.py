@@ -7,10 +7,11 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from discreet.binding import bind, bind_condition, bind_groupable
-from discreet.errors import RefusedError
+from discreet.bounds import bounds_text
+from discreet.errors import RefusedError, UsageError
 from discreet.exact import decimal_text
 from discreet.expressions import Expression, Field
-from discreet.grid import Grid
+from discreet.grid import ROWS_CEILING, Grid
 from discreet.measurements import Measurements, aggregate_name
 from discreet.plan import PlannedOutput
 from discreet.query import Aggregate, Bounds
@@ -37,6 +38,7 @@ def centred_arguments(asked: Iterable[tuple[str, Aggregate]], builder: Measureme
         builder: knows schema and bounds.
     """
     functions = {"avg", *_SPREADS}
+    asked = ((name, node) for name, node in asked if node.per_group is None)
     return frozenset(builder.summand(node, name) for name, node in asked if node.function in functions)
 
 
@@ -52,6 +54,8 @@ def plan_aggregate(name: str, node: Aggregate, builder: Measurements, centred: f
     Raises:
         UsageError, RefusedError: the aggregate as it stands is not answered.
     """
+    if node.per_group is not None:
+        return _group_total(name, node, node.per_group, builder)
     if node.function in ("sum", "avg", *_SPREADS):
         return _moment(name, node, builder, centred)
     if node.function == "quantile":
@@ -104,6 +108,46 @@ def _count(name: str, node: Aggregate, builder: Measurements) -> PlannedOutput:
         return PlannedOutput(name, "unit_count", (place,), f"COUNT(DISTINCT {shown})", whole=True)
     place = builder.distinct_count(expression, node.share)
     return PlannedOutput(name, "count", (place,), f"COUNT(DISTINCT {shown})", whole=True)
+
+
+def _group_total(name: str, node: Aggregate, per_group: Bounds, builder: Measurements) -> PlannedOutput:
+    """SUM or COUNT of what each unit contributes to a group, clamped."""
+    function = aggregate_name(node)
+    if builder.unit.row_level:
+        rule = "has no bounds per group at row level, where each row is a unit of its own"
+        hint = "" if node.function != "sum" else "write contribution_bounds_per_row"
+        raise RefusedError(function, rule, hint=hint or "leave them out")
+    if node.function == "sum":
+        expression, grid, bounds = builder.group_summand(node, per_group, name)
+        shown = expression.name if isinstance(expression, Field) else "expression"
+        low, high = (end.numerator // end.denominator for end in (bounds.lower / grid.step, bounds.upper / grid.step))
+        if low == high == 0:
+            raise RefusedError(f"SUM of {shown!r}", "is always 0 between these bounds", hint="declare wider bounds")
+        place = builder.group_total("group_sum", expression, grid, (low, high), node.share)
+        whole = expression.type.kind is Kind.INTEGER and grid.step.denominator == 1
+        described = f"SUM({shown}), bounds per group {_span(expression, bounds)}"
+        return PlannedOutput(name, "sum", (place,), described, whole)
+    ends = _count_ends(per_group, function)
+    condition: Expression | None = None
+    call = "COUNT(*)"
+    if node.argument is not None:
+        argument = node.argument
+        if node.function == "count_if":
+            condition = bind_condition(argument, builder.schema, builder.aliases, thing="COUNTIF")
+        else:
+            condition = bind(argument, builder.schema, builder.aliases)
+        fallback = "condition" if node.function == "count_if" else "expression"
+        call = f"{function}({condition.name if isinstance(condition, Field) else fallback})"
+    place = builder.group_total(f"group_{node.function}", condition, None, ends, node.share)
+    return PlannedOutput(name, "count", (place,), f"{call}, bounds per group {ends[0]}..{ends[1]}", whole=True)
+
+
+def _count_ends(bounds: Bounds, function: str) -> tuple[int, int]:
+    whole = bounds.written == "number" and bounds.lower.denominator == bounds.upper.denominator == 1
+    if not whole or bounds.lower < 0 or not 1 <= bounds.upper <= ROWS_CEILING:
+        rule = f"of {function} must be whole numbers, the lower from 0 and the upper from 1 on"
+        raise UsageError("contribution_bounds_per_group", rule, "..".join(bounds_text(bounds)), "for example (0, 5)")
+    return int(bounds.lower), int(bounds.upper)
 
 
 def _moment(name: str, node: Aggregate, builder: Measurements, centred: frozenset[Summand]) -> PlannedOutput:

@@ -261,6 +261,9 @@ _WORDS = {
     "unit_count": "count of units",
     "distinct_count": "count of different values",
     "bins": "counts of a tree of bins",
+    "group_sum": "sum of what each unit has in a group",
+    "group_count": "count of rows, of each unit in a group",
+    "group_count_if": "count of rows that meet a condition, of each unit in a group",
 }
 
 

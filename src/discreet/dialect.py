@@ -123,6 +123,15 @@ _AGGREGATES = (
     ),
     Entry(
         "Aggregates",
+        "SUM(x, contribution_bounds_per_group => (0, 100)); COUNT(*, contribution_bounds_per_group => (0, 5)); "
+        "COUNTIF(...)",
+        "What each unit has in a group, its sum or its number of rows, is clamped to the bounds; a unit in more than "
+        "max_groups_contributed groups weighs less in each. Best where persons have many small values.",
+        "x is clamped to bounds of its own as well where some are declared, else to 1,024 times these. AVG is written "
+        "as SUM(x, ...) / COUNT(x, ...).",
+    ),
+    Entry(
+        "Aggregates",
         "VARIANCE(x), VAR_SAMP, VAR_POP; STDDEV(x), STDDEV_SAMP, STDDEV_POP",
         "Variance and standard deviation of the clamped values, of a sample or of a population; never negative.",
         "VARIANCE_POP is VAR_POP.",

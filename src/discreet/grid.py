@@ -92,8 +92,14 @@ class Grid:
         return (self.square_root_step * self.step / 2) ** 2
 
 
-def choose_grid(type_: Type, bounds: Bounds, thing: str) -> Grid:
+def choose_grid(type_: Type, bounds: Bounds, thing: str, beside: Bounds | None = None) -> Grid:
     """The grid for a column of that type between those bounds; from public facts only.
+
+    Args:
+        type_: of the values.
+        bounds: of the values.
+        thing: for errors.
+        beside: further numbers that a grid of an exact type must hold.
 
     Raises:
         RefusedError: no grid keeps the totals within 128 bits, or the bounds are beyond a double's range.
@@ -109,7 +115,8 @@ def choose_grid(type_: Type, bounds: Bounds, thing: str) -> Grid:
         raise RefusedError(thing, "bounds of whole numbers and decimals must be at most 10^37 in size")
     # Whole numbers and decimals: the coarsest power of ten that holds the column's values and both bounds.
     places = type_.scale if type_.kind is Kind.DECIMAL else 0
-    while places < _MOST_PLACES and any((b * 10**places).denominator != 1 for b in (bounds.lower, bounds.upper)):
+    ends = [end for one in (bounds, beside) if one is not None for end in (one.lower, one.upper)]
+    while places < _MOST_PLACES and any((end * 10**places).denominator != 1 for end in ends):
         places += 1
     coarseness = 1
     # Coarser, if the totals would not fit otherwise. A centred value is at most twice as large as a value.

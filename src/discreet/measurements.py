@@ -12,7 +12,7 @@ from discreet.bins import MOST_BINS, MOST_BINS_OF_CHOSEN_GROUPS, MOST_CELLS, Bin
 from discreet.bounds import fitted
 from discreet.errors import RefusedError, UsageError
 from discreet.expressions import Expression, Field, Operation
-from discreet.grid import Grid, choose_grid
+from discreet.grid import ROWS_CEILING, TOTAL_CEILING, WEIGHT, Grid, choose_grid
 from discreet.plan import Measurement, Request, Unit
 from discreet.query import Aggregate, Apply, Bounds, Constant, Node, written_name
 from discreet.schema import Schema
@@ -20,6 +20,9 @@ from discreet.schema import Schema
 __all__ = ["Measurements", "aggregate_name"]
 
 MOST_MEASUREMENTS = 200
+
+_WIDE = 2**10
+"""How far beyond the bounds of a unit's sum in a group a single value may lie, if no bounds of its own are declared."""
 
 _SPANS = {"days_between": "day", "seconds_between": "second"}
 """What x - y of dates, and of times, is counted in."""
@@ -94,11 +97,23 @@ class Measurements:
         blank = Measurement("bins", expression, None, weight, self.rows, bound, bins=bins)
         return tuple(self.add(dataclasses.replace(blank, level=i), share / len(levels)) for i in levels)
 
-    def unit_count(self, share: Fraction) -> int:
+    @property
+    def _pair_weight(self) -> int:
         # Where a unit can touch no more groups than the limit, its weight is never cut (`of_unit_count`).
-        weight = 1 if self.groups is not None and self.pairs >= self.groups else sensitivity.row_weight(row_level=False)
+        return 1 if self.groups is not None and self.pairs >= self.groups else sensitivity.row_weight(row_level=False)
+
+    def unit_count(self, share: Fraction) -> int:
+        weight = self._pair_weight
         bound = sensitivity.of_unit_count(self.pairs, weight)
         return self.add(Measurement("unit_count", None, None, weight, self.pairs, bound), share)
+
+    def group_total(
+        self, statistic: str, expression: Expression | None, grid: Grid | None, ends: tuple[int, int], share: Fraction
+    ) -> int:
+        """Of "group_sum", "group_count" or "group_count_if"."""
+        weight = self._pair_weight
+        bound = sensitivity.of_group_total(self.pairs, weight, ends)
+        return self.add(Measurement(statistic, expression, grid, weight, self.pairs, bound, ends=ends), share)
 
     def distinct_count(self, expression: Expression, share: Fraction) -> int:
         bound = sensitivity.of_distinct_count(self.rows)
@@ -138,8 +153,50 @@ class Measurements:
         shown = expression.name if isinstance(expression, Field) else alias
         return expression, choose_grid(expression.type, bounds, f"{function} of {shown!r}")
 
+    def group_summand(self, aggregate: Aggregate, per_group: Bounds, alias: str) -> tuple[Expression, Grid, Bounds]:
+        """The argument of SUM with bounds per group, the grid of its values, and those bounds on their scale.
+
+        Each value is clamped to the bounds declared for it, if there are any; else to `_WIDE` times the bounds per
+        group, so that exact totals cannot overflow.
+
+        Raises:
+            RefusedError: the totals would not fit 128 bits.
+        """
+        if aggregate.argument is None:
+            raise UsageError("SUM", "takes a column")
+        expression = bind_number(aggregate.argument, self.schema, "SUM", self.aliases)
+        shown = expression.name if isinstance(expression, Field) else alias
+        span = _SPANS.get(expression.operator, "") if isinstance(expression, Operation) else ""
+        per_group = fitted(per_group, expression.type.kind, span, f"bounds per group of {shown!r}")
+        declared = self._declared(aggregate, expression, alias)[0]
+        wide = _WIDE * max(abs(per_group.lower), abs(per_group.upper))
+        thing = f"SUM of {shown!r}"
+        grid = choose_grid(expression.type, declared or Bounds(-wide, wide), thing, per_group)
+        ends = max(abs(per_group.lower), abs(per_group.upper)) / grid.step
+        if WEIGHT * (ends + 1) * ROWS_CEILING >= TOTAL_CEILING:
+            raise RefusedError(thing, "has bounds per group whose totals would not fit", hint="declare narrower ones")
+        return expression, grid, per_group
+
     def bounds_of(self, aggregate: Aggregate, expression: Expression, alias: str) -> Bounds:
         """Declared bounds: beside the aggregate, else for the alias, else for the column, else the owner's."""
+        found, name = self._declared(aggregate, expression, alias)
+        if found is not None:
+            return found
+        kind = expression.type.kind
+        function = aggregate_name(aggregate)
+        of, pair = "0..100", "(0, 100)"
+        if kind.is_temporal:
+            of, pair = "2020-01-01..2024-12-31", "(DATE '2020-01-01', DATE '2024-12-31')"
+        raise RefusedError(
+            f"{function} of {name!r}",
+            "needs declared bounds: without them one person's value could be anything, and no noise would hide it",
+            hint=f"add --bounds {name}={of} (the range you know it has, not the data's own minimum and maximum), "
+            f"or write {function}({'x, 0.95' if function == 'PERCENTILE_CONT' else 'x'}, "
+            f"contribution_bounds_per_row => {pair})",
+        )
+
+    def _declared(self, aggregate: Aggregate, expression: Expression, alias: str) -> tuple[Bounds | None, str]:
+        """The bounds of single values, if any are declared; and the name by which they are asked for."""
         self.owner.check_allowed(expression)
         argument = _unfiltered(aggregate.argument)
         if argument is not None and argument != aggregate.argument:
@@ -154,20 +211,7 @@ class Measurements:
         if asked is not None:
             unit = _SPANS.get(expression.operator, "") if isinstance(expression, Operation) else ""
             asked = fitted(asked, kind, unit, f"bounds of {name!r}")
-        found = self.owner.bounds(expression, asked)
-        if found is not None:
-            return found
-        function = aggregate_name(aggregate)
-        of, pair = "0..100", "(0, 100)"
-        if kind.is_temporal:
-            of, pair = "2020-01-01..2024-12-31", "(DATE '2020-01-01', DATE '2024-12-31')"
-        raise RefusedError(
-            f"{function} of {name!r}",
-            "needs declared bounds: without them one person's value could be anything, and no noise would hide it",
-            hint=f"add --bounds {name}={of} (the range you know it has, not the data's own minimum and maximum), "
-            f"or write {function}({'x, 0.95' if function == 'PERCENTILE_CONT' else 'x'}, "
-            f"contribution_bounds_per_row => {pair})",
-        )
+        return self.owner.bounds(expression, asked), name
 
 
 def _unfiltered(argument: Node | None) -> Node | None:

@@ -175,15 +175,18 @@ class Measurement:
 
     Attributes:
         statistic: "count" (rows, or rows where `expression` is present), "count_if" (rows where it is true),
-            "sum", "centred_sum", "centred_square", "unit_count", "distinct_count" (different values), or "bins": the
-            count of rows in each node of one level of a tree of bins, a vector of `cells` totals a group.
+            "sum", "centred_sum", "centred_square", "unit_count", "distinct_count" (different values), "bins": the
+            count of rows in each node of one level of a tree of bins, a vector of `cells` totals a group; or
+            "group_sum", "group_count", "group_count_if": as those without "group_", but of what each unit contributes
+            to a group, clamped to `ends`.
         expression: the argument; None for COUNT(*) and for units.
-        grid: of a sum.
+        grid: of a sum; of a "group_sum" that of single values.
         weight: S, what a row or pair within the limit weighs.
         limit: C or G.
         sensitivity: the L1 sensitivity of the vector, an exact integer; 0 only where the total is constant.
         epsilon: this measurement's share.
         bins, level: of "bins", the tree and the level, from 0 for the coarsest.
+        ends: of "group_...", the least and the largest that a unit contributes to a group, in steps of the grid.
     """
 
     statistic: str
@@ -195,6 +198,12 @@ class Measurement:
     epsilon: Fraction = Fraction(0)
     bins: Bins | None = None
     level: int = 0
+    ends: tuple[int, int] | None = None
+
+    @property
+    def by_pair(self) -> bool:
+        """Whether distinct (unit, group) pairs are weighed, against `max_groups_contributed`; else rows are."""
+        return self.statistic == "unit_count" or self.ends is not None
 
     @property
     def cells(self) -> int:
@@ -233,6 +242,7 @@ class Measurement:
             self.sensitivity,
             str(self.epsilon),
             bins,
+            *([] if self.ends is None else [self.ends]),
         ]
 
 
@@ -391,7 +401,7 @@ class Plan:
     def limits(self) -> dict[str, Any]:
         """The limits in force, as plain values for the ledger and the report."""
         limits: dict[str, Any] = {"max_contributions": self.max_contributions}
-        if self.selection is not None or any(m.statistic == "unit_count" for m in self.measurements):
+        if self.selection is not None or any(m.by_pair for m in self.measurements):
             limits["max_groups_contributed"] = self.max_groups_contributed
         return limits
 

@@ -95,6 +95,8 @@ class Aggregate:
         bounds: declared beside the aggregate, if they were.
         share: the weight of this aggregate when the query's epsilon is divided.
         point: of a quantile, p from 0 to 1.
+        per_group: bounds of what one unit contributes to one group, in place of bounds of single values: for a sum, of
+            the unit's sum there; for a count, of its number of rows.
     """
 
     function: str
@@ -102,6 +104,7 @@ class Aggregate:
     bounds: Bounds | None = None
     share: Fraction = Fraction(1)
     point: Fraction | None = None
+    per_group: Bounds | None = None
 
 
 Node: TypeAlias = Name | Constant | Apply | Aggregate

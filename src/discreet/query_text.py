@@ -116,6 +116,8 @@ def _aggregate(aggregate: Aggregate) -> str:
     distinct = "DISTINCT " if aggregate.function == "count_distinct" else ""
     point = "" if aggregate.point is None else f", {number_text(aggregate.point)}"
     named = "" if aggregate.bounds is None else f", contribution_bounds_per_row => {bounds_sql(aggregate.bounds)}"
+    if aggregate.per_group is not None:
+        named += f", contribution_bounds_per_group => {bounds_sql(aggregate.per_group)}"
     share = "" if aggregate.share == 1 else f", share => {number_text(aggregate.share)}"
     return f"{function}({distinct}{argument}{point}{named}{share})"
 

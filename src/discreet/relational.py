@@ -117,10 +117,10 @@ def compile_plan(plan: Plan, hash_key: int = 0, quirks: Quirks = DUCKDB) -> Stat
         quirks: of the engine that will run them.
     """
     compiler = Compiler(plan, quirks)
-    apart = ("unit_count", "distinct_count", "bins")
-    by_row = tuple(i for i, m in enumerate(plan.measurements) if m.statistic not in apart)
+    by_pair = tuple(i for i, m in enumerate(plan.measurements) if m.by_pair)
+    apart = ("distinct_count", "bins")
+    by_row = tuple(i for i, m in enumerate(plan.measurements) if not m.by_pair and m.statistic not in apart)
     trees = _trees(plan.measurements)
-    by_unit = tuple(i for i, m in enumerate(plan.measurements) if m.statistic == "unit_count")
     by_value = tuple(i for i, m in enumerate(plan.measurements) if m.statistic == "distinct_count")
     steps: list[tuple[str, exp.Select]] = []
     results: list[Result] = []
@@ -128,12 +128,12 @@ def compile_plan(plan: Plan, hash_key: int = 0, quirks: Quirks = DUCKDB) -> Stat
         steps.append(("heavy", compiler.heavy_units()))
     weighted = _weighted_results(compiler, by_row, trees)
     results += weighted
-    if by_unit:
-        measurement = plan.measurements[by_unit[0]]
-        steps.append(("pairs", compiler.pairs()))
+    if by_pair:
+        measurement = plan.measurements[by_pair[0]]  # all of them have one limit and one weight
+        steps.append(("pairs", compiler.pairs(by_pair)))
         if measurement.weight > 1:
             steps.append(("heavy_pairs", compiler.heavy_pairs(measurement)))
-        results.append(Result(compiler.unit_totals(measurement), by_unit, plan.groups))
+        results.append(Result(compiler.pair_totals(by_pair), by_pair, plan.groups))
     for place in by_value:
         steps += compiler.distinct_values(place, hash_key)
         results.append(Result(compiler.value_totals(place), (place,), plan.groups))
@@ -252,11 +252,16 @@ class Compiler:
         grouped = exp.select(*self.units, exp.alias_(cut, "w")).from_(rows.subquery("kept"))
         return grouped.group_by(*self.units).having(exp.GT(this=count.copy(), expression=number(limit)))
 
-    def pairs(self) -> exp.Select:
-        """The distinct (unit, group) pairs among kept rows with listed keys."""
+    def pairs(self, places: Collection[int]) -> exp.Select:
+        """The distinct (unit, group) pairs among kept rows with listed keys, with the unit's own total there,
+        ``s{place}``, of what is clamped by pair."""
         names = [*self.units, *self.group_columns]
-        kept = self.kept(matched=True).subquery("kept")
-        return exp.select(*names).from_(kept).group_by(*names)
+        own = {i: self.plan.measurements[i] for i in places if self.plan.measurements[i].ends is not None}
+        kept = self.kept(matched=True, values=list(own))
+        if any(m.grid is not None for m in own.values()):
+            kept = exp.select("*", *self._clamped(own)).from_(kept.subquery("kept"))
+        totals = [exp.alias_(_own_total(m, i), f"s{i}") for i, m in own.items()]
+        return exp.select(*names, *totals).from_(kept.subquery("rows")).group_by(*names)
 
     def row_totals(self, places: tuple[int, ...]) -> exp.Select:
         """For each listed group: the sums of w, or of w * q, over its rows."""
@@ -294,18 +299,16 @@ class Compiler:
         grouped = grouped.from_(rows.subquery("rows")).where(present(column("leaf")))
         return self._indexed(grouped, [f"m{place}"], leaves=bins.count)
 
-    def unit_totals(self, measurement: Measurement) -> exp.Select:
-        """For each listed group: the sum of the weights of the units in it."""
-        rows = exp.select("*").from_("pairs")
-        if measurement.weight == 1:
-            total: exp.Expr = exp.Count(this=exp.Star())
-            weighted = rows
-        else:
-            total = exp.Sum(this=column("w", "rows"))
-            weighted = self._weighted(rows, "heavy_pairs", measurement.weight)
-        place = self.plan.measurements.index(measurement)
-        grouped = exp.select(*self.group_columns, exp.alias_(total, f"m{place}"))
-        return self._indexed(grouped.from_(weighted.subquery("rows")), [f"m{place}"])
+    def pair_totals(self, places: tuple[int, ...]) -> exp.Select:
+        """For each listed group: the sum of the weights of the units in it, or of w times their own totals, clamped."""
+        measurements = {i: self.plan.measurements[i] for i in places}
+        standard = measurements[places[0]].weight
+        rows, weight = exp.select("*").from_("pairs"), None
+        if standard > 1:
+            rows, weight = self._weighted(rows, "heavy_pairs", standard), column("w", "rows")
+        totals = [exp.alias_(_pair_total(m, i, weight), f"m{i}") for i, m in measurements.items()]
+        grouped = exp.select(*self.group_columns, *totals).from_(rows.subquery("rows"))
+        return self._indexed(grouped, [f"m{i}" for i in places])
 
     def distinct_values(self, place: int, hash_key: int) -> list[tuple[str, exp.Select]]:
         """Steps to ``values{place}``: the (group, x) pairs that some unit counts.
@@ -449,6 +452,35 @@ def _total(
     if size >= 2**62 and weight is not None:
         value, weight = (exp.Cast(this=side, to=HUGEINT) for side in (value, weight))
     return _weighted_sum(value, weight)
+
+
+def _own_total(measurement: Measurement, place: int) -> exp.Expr:
+    """What one unit has in one group, before it is clamped: an exact integer, at most B 2^36 < 2^106 in size
+    (`choose_grid`). NULL where it has no value there."""
+    if measurement.grid is not None:
+        return exp.Sum(this=exp.Cast(this=column(f"q{place}"), to=HUGEINT))
+    if measurement.expression is None:
+        return exp.Count(this=exp.Star())
+    argument = column(f"x{place}")
+    counted = case([(argument, number(1))]) if measurement.statistic == "group_count_if" else argument
+    count = exp.Count(this=counted)
+    return case([(exp.GT(this=count, expression=number(0)), count.copy())])
+
+
+def _pair_total(measurement: Measurement, place: int, weight: exp.Expr | None) -> exp.Expr:
+    """The exact integer total of one measurement in one group, over (unit, group) pairs."""
+    if measurement.ends is None:
+        return exp.Count(this=exp.Star()) if weight is None else exp.Sum(this=weight.copy())
+    low, high = measurement.ends
+    own = exp.Cast(this=column(f"s{place}", "rows"), to=HUGEINT)
+    below, above = (node(this=own.copy(), expression=number(end)) for node, end in ((exp.LT, low), (exp.GT, high)))
+    # NULL, no value, is neither below nor above, and stays NULL.
+    clamped = case([(below, _wide(low)), (above, _wide(high))], own)
+    return _weighted_sum(clamped, None if weight is None else exp.Cast(this=weight.copy(), to=HUGEINT))
+
+
+def _wide(value: int) -> exp.Expr:
+    return exp.Cast(this=number(value), to=HUGEINT)
 
 
 def _weighted_sum(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:

@@ -303,6 +303,7 @@ def _noise(
 ) -> Noise:
     m = plan.measurements[place]
     rows = {"unit_count": "units", "count": "rows", "count_if": "rows", "bins": "rows", "distinct_count": "values"}
+    rows |= {"group_count": "rows", "group_count_if": "rows"}
     in_rows = m.statistic in rows
     factor = float(m.unit_value) * (1.0 if in_rows else per_unit)
     return Noise(

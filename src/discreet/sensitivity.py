@@ -31,6 +31,7 @@ __all__ = [
     "of_centred_sum",
     "of_count",
     "of_distinct_count",
+    "of_group_total",
     "of_sum",
     "of_unit_count",
     "row_weight",
@@ -99,6 +100,22 @@ def of_unit_count(limit: int, weight: int) -> int:
     weight is never cut and 1 will do for S.
     """
     return weight * limit
+
+
+def of_group_total(limit: int, weight: int, ends: tuple[int, int]) -> int:
+    """Of SUM(x) and COUNT with bounds per group: the total of a group is the sum of w s over the units in it, where s
+    is u's own total there (the sum of q, or the number of rows, of its rows in the group), clamped to the ends.
+
+    |s| <= B, the larger size of the two ends, however many rows u has and whatever is in them. As for the count of
+    units, u has M distinct (unit, group) pairs, each with the weight w, and M w <= S G by (1) with M for N; so u's
+    terms add up to at most M w B <= S G B. A pair without a value (all of u's x are missing there) adds 0. s depends
+    on u's own rows alone, so removing u takes out u's terms and changes nothing else. Reached by M = G groups at the
+    end of size B. Where G is at least the number of groups the weight is never cut and 1 will do for S.
+
+    (Clamping what a user has in a group is BigQuery's contribution_bounds_per_group; Wilson et al. 2020,
+    "Differentially private SQL with bounded user contribution", section 4.2, which picks G groups where this weighs.)
+    """
+    return weight * limit * max(abs(end) for end in ends)
 
 
 def of_distinct_count(limit: int) -> int:

@@ -1,7 +1,8 @@
 """Aggregate calls: from sqlglot's nodes to our own, by allow-list.
 
-Each call takes its plain arguments by place, and by name ``contribution_bounds_per_row => (lower, upper)``
-where the statistic needs bounds, and ``share => 3``: how much of the query's epsilon it takes beside the others.
+Each call takes its plain arguments by place, and by name ``contribution_bounds_per_row => (lower, upper)`` where the
+statistic needs bounds, ``contribution_bounds_per_group => (lower, upper)`` for sums and counts, and ``share => 3``: how
+much of the query's epsilon it takes beside the others.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ _FUNCTIONS = {**_COUNTS, **_BOUNDED, **dict.fromkeys(_QUANTILES, "quantile")}
 AGGREGATE_NAMES = frozenset(_FUNCTIONS)
 """What is parsed as a plain call, so that named arguments can stand in it."""
 
+_PER_ROW, _PER_GROUP = "contribution_bounds_per_row", "contribution_bounds_per_group"
+_PER_GROUP_TOO = ("COUNT", "COUNTIF", "COUNT_IF", "SUM")
 _LARGEST_SHARE = 1_000_000
 
 
@@ -70,7 +73,7 @@ def aggregate_call(name: str, arguments: Sequence[exp.Expr], convert: Convert) -
         raise RefusedError(f"function {name}", "is not part of the dialect", hint=hint)
     plain = [e for e in arguments if not isinstance(e, exp.Kwarg | exp.PropertyEQ)]
     named = [e for e in arguments if isinstance(e, exp.Kwarg | exp.PropertyEQ)]
-    bounds, share = _named(name, named, convert)
+    bounds, per_group, share = _named(name, named, convert)
     if name in _QUANTILES:
         return _quantile(name, plain, bounds, share, convert)
     if len(plain) != 1:
@@ -79,12 +82,15 @@ def aggregate_call(name: str, arguments: Sequence[exp.Expr], convert: Convert) -
     if isinstance(inner, exp.Star):
         if name != "COUNT" or any(inner.args.values()):
             raise UsageError(name, "takes a column, not *")
-        return Aggregate("count", share=share)
+        return Aggregate("count", share=share, per_group=per_group)
     if isinstance(inner, exp.Distinct):
         if name != "COUNT" or len(inner.expressions) != 1:
             raise RefusedError(f"{name}(DISTINCT ...)", "only COUNT(DISTINCT column) is answered")
+        if per_group is not None:
+            hint = "what one unit counts is limited by max_contributions and max_groups_contributed"
+            raise RefusedError("COUNT(DISTINCT ...), argument contribution_bounds_per_group", "is not known", hint=hint)
         return Aggregate("count_distinct", _row_expression(inner.expressions[0], name, convert), share=share)
-    return Aggregate(_FUNCTIONS[name], _row_expression(inner, name, convert), bounds, share)
+    return Aggregate(_FUNCTIONS[name], _row_expression(inner, name, convert), bounds, share, per_group=per_group)
 
 
 MOST_QUANTILES = 1000
@@ -212,22 +218,25 @@ def _has_aggregate(node: Node) -> bool:
     return isinstance(node, Aggregate)
 
 
-def _named(name: str, named: Sequence[exp.Expr], convert: Convert) -> tuple[Bounds | None, Fraction]:
+def _named(name: str, named: Sequence[exp.Expr], convert: Convert) -> tuple[Bounds | None, Bounds | None, Fraction]:
+    """The bounds of single values, those of what a unit contributes to a group, and the share."""
     values: dict[str, exp.Expr] = {}
-    known = ("share",) if name in _COUNTS else ("share", "contribution_bounds_per_row")
+    known = ["share"]
+    known += [] if name in _COUNTS else [_PER_ROW]
+    known += [_PER_GROUP] if name in _PER_GROUP_TOO else []
     for argument in named:
         keyword = str(argument.this.name).lower()
         if keyword not in known or keyword in values:
             rule = "is given twice" if keyword in values else "is not known"
             hint = f"{name} takes share => 3"
-            if name not in _COUNTS:
-                hint += " and contribution_bounds_per_row => (lower, upper)"
+            hint += "".join(f" and {one} => (lower, upper)" for one in known[1:])
             raise RefusedError(f"{name}, argument {keyword}", rule, hint=hint)
         values[keyword] = argument.expression
-    bounds = values.get("contribution_bounds_per_row")
+    bounds, per_group = values.get(_PER_ROW), values.get(_PER_GROUP)
     share = values.get("share")
     return (
-        None if bounds is None else _bounds(bounds, name, convert),
+        None if bounds is None else _bounds(bounds, name, _PER_ROW, convert),
+        None if per_group is None else _bounds(per_group, name, _PER_GROUP, convert),
         Fraction(1) if share is None else _share(share, convert),
     )
 
@@ -252,10 +261,10 @@ def parse_share(value: object) -> Fraction:
     return share
 
 
-def _bounds(node: exp.Expr, name: str, convert: Convert) -> Bounds:
-    example = f"write {name}(x, contribution_bounds_per_row => (0, 50))"
+def _bounds(node: exp.Expr, name: str, keyword: str, convert: Convert) -> Bounds:
+    example = f"write {name}(x, {keyword} => (0, 50))"
     values = [convert(e) for e in node.expressions] if isinstance(node, exp.Tuple) else []
     ends = [v.value for v in values if isinstance(v, Constant) and v.value is not None]
     if len(values) != 2 or len(ends) != 2:
-        raise UsageError("contribution_bounds_per_row", "must be two numbers or two dates", hint=example)
-    return parse_bounds(ends, "contribution_bounds_per_row", example)
+        raise UsageError(keyword, "must be two numbers or two dates", hint=example)
+    return parse_bounds(ends, keyword, example)
