@@ -15,6 +15,7 @@ from discreet.engines.duckdb import DuckDBEngine
 from discreet.engines.engine import Engine
 from discreet.engines.postgres import PostgresEngine
 from discreet.engines.postgres_connection import SETTINGS
+from discreet.engines.spark import SparkEngine
 from discreet.expressions import Expression
 from discreet.plan import Plan
 from discreet.quirks import Quirks
@@ -23,7 +24,7 @@ from discreet.quirks.postgres_words import type_name
 from discreet.relational import compile_plan
 from discreet.row_rendering import render
 from discreet.schema import Kind, Registration, Type
-from discreet.sources import locate, register
+from discreet.sources import locate, register, register_frame
 from expression_tables import SCHEMA, nasty_rows, values_of
 from postgres_server import PostgresServer
 from tables import TYPES, store
@@ -35,6 +36,7 @@ __all__ = [
     "ExpressionBench",
     "PostgresBench",
     "PostgresExpressions",
+    "SparkBench",
     "totals_of",
 ]
 
@@ -99,6 +101,36 @@ class PostgresBench:
             for row in rows:
                 copy.write_row([_as_text(row[name]) for name in TYPES])
         return PostgresEngine(self.registration, self.url)
+
+
+_SPARK_TYPES = {
+    "VARCHAR": "string",
+    "HUGEINT": "decimal(38,0)",
+    "TIMESTAMP": "timestamp_ntz",
+    "TIMESTAMPTZ": "timestamp",
+}
+
+
+class SparkBench:
+    """A lazy frame of several partitions."""
+
+    name = "spark"
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._layout = ", ".join(f"{name} {_SPARK_TYPES.get(kind, kind)}" for name, kind in TYPES.items())
+        self.registration = register_frame(self._frame([]), "table")
+
+    def _frame(self, rows: Sequence[Row]) -> Any:
+        values = [tuple(row[name] if name != "h" else _decimal(row[name]) for name in TYPES) for row in rows]
+        return self._session.createDataFrame(values, self._layout).repartition(3)
+
+    def hold(self, rows: Sequence[Row]) -> Engine:
+        return SparkEngine(self.registration, self._frame(rows))
+
+
+def _decimal(value: int | None) -> Decimal | None:
+    return None if value is None else Decimal(value)
 
 
 def _as_text(value: Any) -> str | None:

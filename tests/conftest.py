@@ -11,8 +11,9 @@ import pytest
 from command import Command
 from ledger_places import place, places
 from postgres_server import postgres_server, postgres_url
+from spark_session import spark
 
-__all__ = ["place", "places", "postgres_server", "postgres_url"]
+__all__ = ["place", "places", "postgres_server", "postgres_url", "spark"]
 
 ROOT = Path(__file__).resolve().parents[1]
 

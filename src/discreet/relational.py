@@ -449,8 +449,9 @@ def _total(
         return exp.Sub(this=doubled, expression=centre)
     elif measurement.statistic == "centred_sum":
         value, size = centred(value, grid), measurement.weight * grid.width
-    if size >= 2**62 and weight is not None:
-        value, weight = (exp.Cast(this=side, to=HUGEINT) for side in (value, weight))
+    if size >= 2**62:
+        value = exp.Cast(this=value, to=HUGEINT)
+        weight = None if weight is None else exp.Cast(this=weight, to=HUGEINT)
     return _weighted_sum(value, weight)
 
 

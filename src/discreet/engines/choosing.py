@@ -21,6 +21,10 @@ def engine_for(registration: Registration, access: object = None) -> Engine:
         if not isinstance(access, str):
             raise AssertionError("a server without its address")
         return PostgresEngine(registration, access)
+    if registration.format == "spark":
+        from discreet.engines.spark import SparkEngine
+
+        return SparkEngine(registration, access)
     from discreet.engines.duckdb import DuckDBEngine
 
     return DuckDBEngine(registration, access)

@@ -43,7 +43,7 @@ class Session(Protocol):
 
 
 class Engine(Protocol):
-    """A seam: DuckDB and PostgreSQL stand behind it."""
+    """A seam: DuckDB, PostgreSQL and Spark stand behind it."""
 
     @property
     def quirks(self) -> Quirks:

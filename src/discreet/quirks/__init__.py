@@ -14,4 +14,8 @@ def quirks_of(format_: str) -> Quirks:
         from discreet.quirks.postgres import POSTGRES
 
         return POSTGRES
+    if format_ == "spark":
+        from discreet.quirks.spark import SPARK
+
+        return SPARK
     return DUCKDB

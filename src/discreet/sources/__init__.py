@@ -32,6 +32,7 @@ from discreet.sources.registering import (
     register_frame,
     stored_reading,
 )
+from discreet.sources.spark_tables import frame_at, is_spark, is_spark_frame, is_spark_session, select_spark
 
 __all__ = [
     "Inspection",
@@ -47,11 +48,15 @@ __all__ = [
     "extended",
     "files_of",
     "fingerprint",
+    "frame_at",
     "has_files",
     "identify",
     "inspect_source",
     "is_postgres",
     "is_read_in_place",
+    "is_spark",
+    "is_spark_frame",
+    "is_spark_session",
     "locate",
     "read_options",
     "register",
@@ -59,6 +64,7 @@ __all__ = [
     "relation",
     "same_files",
     "select_postgres",
+    "select_spark",
     "stored_reading",
     "where_it_was",
 ]

@@ -32,7 +32,7 @@ def content_fingerprint(registration: Registration, key: bytes) -> str:
     Raises:
         SourceError: a file is gone or cannot be read.
     """
-    if registration.format in ("frame", "postgres"):
+    if registration.format in ("frame", "postgres", "spark"):
         return ""
     parts = []
     with reading_bytes("fingerprint", lambda: sizes(registration.reader)):

@@ -98,7 +98,8 @@ def identify(source: str | os.PathLike[str], *, format: str | None = None, table
 
     Args:
         source: the path of a file, of a folder of files of one format, or a pattern with ``*``, ``?``,
-            ``[...]`` and ``**``; for a database, ``FILE::TABLE``; or the address of a PostgreSQL database.
+            ``[...]`` and ``**``; for a database, ``FILE::TABLE``; or the address of a PostgreSQL database or
+            of a Spark master.
         format: one of "csv", "jsonl", "log", "parquet", "duckdb" and "sqlite", where the name does not tell.
         table: of a database, instead of ``::TABLE``.
 
@@ -111,6 +112,10 @@ def identify(source: str | os.PathLike[str], *, format: str | None = None, table
         from discreet.sources.postgres_tables import identify_postgres
 
         return identify_postgres(text, table)
+    if text[:6].lower() == "spark:":
+        from discreet.sources.spark_tables import identify_spark
+
+        return identify_spark(text, table)
     if format is not None and format not in FORMATS:
         raise UsageError("format", f"must be one of {', '.join(FORMATS)}", format)
     if not text:
@@ -169,6 +174,7 @@ def where_it_was(source: str | os.PathLike[str], *, table: str | None = None) ->
     if (
         not text
         or _SERVER.match(text)
+        or text[:6].lower() == "spark:"
         or not _is_a_name(text)
         or Path(text).expanduser().exists()
         or _GLOB.search(text)

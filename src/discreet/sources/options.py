@@ -24,6 +24,7 @@ _ALLOWED: dict[str, frozenset[str]] = {
     "duckdb": frozenset(("table",)),
     "sqlite": frozenset(("table", "null_values", "timezone")),
     "postgres": frozenset(("table",)),
+    "spark": frozenset(("table",)),
     "frame": frozenset(),
 }
 _SHOWN = {
@@ -34,6 +35,7 @@ _SHOWN = {
     "duckdb": "DuckDB files",
     "sqlite": "SQLite files",
     "postgres": "PostgreSQL databases",
+    "spark": "Spark",
     "frame": "data frames",
 }
 

@@ -158,7 +158,7 @@ def fingerprint(registration: Registration) -> tuple[tuple[str, int, int, int, i
 
 def has_files(source: Registration | Location) -> bool:
     """Whether the source is files of this machine; else it is a data frame, or lies on a server."""
-    return source.format not in ("frame", "postgres")
+    return source.format not in ("frame", "postgres", "spark")
 
 
 def _handlers(registration: Registration) -> tuple[Callable[..., None], Callable[..., str]]:

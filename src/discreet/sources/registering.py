@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet.engines.duckdb_connection import connect
 from discreet.errors import SourceError, UsageError
@@ -23,10 +23,12 @@ from discreet.sources.options import ReadOptions, read_options
 from discreet.sources.parquet import inspect_parquet
 from discreet.sources.postgres_tables import inspect_postgres
 from discreet.sources.progress import reading_bytes, running_passes
+from discreet.sources.spark_tables import inspect_spark, inspect_spark_frame, is_spark_frame
 from discreet.sources.sqlite_tables import inspect_sqlite
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+    from pyspark.sql import DataFrame
 
 __all__ = [
     "check_frame",
@@ -76,8 +78,8 @@ def inspect_source(source: Location | str | os.PathLike[str], **options: Any) ->
     if source.problem is not None:
         raise source.problem
     settled.check_format(source.format)
-    if source.format == "postgres":
-        found = inspect_postgres(source, settled)
+    if source.format in ("postgres", "spark"):
+        found = (inspect_postgres if source.format == "postgres" else inspect_spark)(source, settled)
         reader = {**found.registration.reader, "options": {}}
         return replace(found, registration=replace(found.registration, reader=reader))
     with connect() as connection:
@@ -113,6 +115,9 @@ def register_frame(frame: object, name: str, *, types: Mapping[str, str] | None 
     """
     if not name or not name.strip():
         raise UsageError("name", "must not be empty: the budget of the frame is found by it", name)
+    if is_spark_frame(frame):
+        settled = read_options(types=dict(types or {}))
+        return inspect_spark_frame(cast("DataFrame", frame), f"frame:{name}", settled).registration
     with connect() as connection:
         return inspect_frame(connection, frame, name, frame_types(dict(types or {})))[0]
 
@@ -133,6 +138,11 @@ def check_frame(registration: Registration, frame: object, *, types: Mapping[str
             raise UsageError("types", f"there is no such column; there are {', '.join(list(stored)[:20])}", name)
         if declared != stored[name]:
             raise UsageError(f"type of {name!r}", f"is {stored[name]}, fixed at registration", str(declared))
+    if is_spark_frame(frame) is not (registration.format == "spark"):
+        rule = "was registered as a frame of Spark" if registration.format == "spark" else "was no frame of Spark"
+        raise UsageError(registration.source, rule, hint="give this frame another name")
+    if registration.format == "spark":
+        return
     check_names_of(frame, registration.source)
     with connect() as connection:
         lend(connection, registration, frame)
@@ -153,6 +163,8 @@ def check_stored(registration: Registration, **options: Any) -> None:
     stored = registration.reader.get("options", {})
     for name, value in asked.given.items():
         known = stored[name] if name in stored else registration.reader.get(name)
+        if name == "table" and registration.format == "spark":
+            continue  # it is part of the identity
         if name == "table" and registration.format == "postgres":
             value = value if "." in value else f"public.{value}"
         if name == "names":
@@ -197,6 +209,7 @@ def describe(registration: Registration) -> list[str]:
         "duckdb": "DuckDB table",
         "sqlite": "SQLite table",
         "postgres": "PostgreSQL table",
+        "spark": "table or files of Spark",
         "frame": "data frame",
     }
     text = about[registration.format]
