@@ -266,7 +266,7 @@ class Questions:
         matters = ["rows", "present", "if", "distinct", "units", "number", "number", "number", "time"]
         match self._pick(*matters[: 5 if plain else len(matters)]):
             case "rows":
-                text = "COUNT(*)"
+                text = f"COUNT(*{self._per_group()})"
             case "present":
                 text = f"COUNT({self._row_expression(self._pick('number', 'text', 'time'), 1)[0]})"
             case "if":
@@ -288,6 +288,10 @@ class Questions:
             text += f" FILTER (WHERE {self._condition()})"
         return text
 
+    def _per_group(self) -> str:
+        bounds = self._pick("(0, 1)", "(0, 3)", "(1, 2)", "(0, 0)")
+        return f", contribution_bounds_per_group => {bounds}" if self._likely(15) else ""
+
     def _bounded(self, inner: str, call: str, bounds: list[str]) -> str:
         if call == "COUNT":
             return f"COUNT({inner})"
@@ -295,6 +299,9 @@ class Questions:
         chosen = self._pick(*bounds) if self._likely(97) else self._pick(*_ODD_BOUNDS)
         share = f", share => {self._pick('3', '0.5', '0.001', '0')}" if self._likely(10) else ""
         named = f", contribution_bounds_per_row => {chosen}" if self._likely(98) else ""
+        if call == "SUM" and self._likely(20):
+            # Of single values in the group, beside their bounds or in place of them.
+            named = (named if self._likely(50) else "") + f", contribution_bounds_per_group => {self._pick(*bounds)}"
         return f"{call}({inner}{point}{named}{share})"
 
     def _group(self, place: int) -> tuple[str, str, list[Any] | None]:

@@ -178,8 +178,8 @@ MUTATIONS = (
     Mutation(
         "units counted by row, not by group",
         "relational.py",
-        "return exp.select(*names).from_(kept).group_by(*names)",
-        "return exp.select(*names).from_(kept)",
+        'return exp.select(*names, *totals).from_(kept.subquery("rows")).group_by(*names)',
+        'return exp.select(*names, *totals).from_(kept.subquery("rows"))',
         NEIGHBOURS,
     ),
     # Values.
