@@ -1,7 +1,8 @@
-"""Spark as a source, on a real one: the ways in, answers, refusals."""
+"""Spark as a source, on a real one: the same answers as DuckDB, a lazy plan run once, and nothing of its own words."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,22 @@ import pytest
 
 import discreet
 from discreet.cli import main
-from discreet.errors import RefusedError, SourceError, UsageError
-from discreet.sources import identify, locate, register
+from discreet.engines.duckdb import DuckDBEngine
+from discreet.engines.engine import Engine
+from discreet.engines.spark import SparkEngine
+from discreet.errors import EngineError, RefusedError, SourceError, UsageError
+from discreet.plan import Request
+from discreet.planning import make_plan
+from discreet.relational import compile_plan
+from discreet.sources import identify, locate, register, register_frame
+from discreet.sql import parse, parse_expression
 from spark_session import MASTER
 
 HUGE = "40000000"  # an epsilon at which the noise is far below one unit
+SQL = (
+    "SELECT COUNT(*) AS n, SUM(x, contribution_bounds_per_row => (0, 50)) AS s, AVG(f, contribution_bounds_per_row => "
+    "(-5, 5)) AS a, STDDEV(x, contribution_bounds_per_row => (0, 50)) AS d, COUNT(DISTINCT actor) AS u FROM data"
+)
 KEYS = {"kind": ["A", "M", "none", None]}
 
 
@@ -36,6 +48,13 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
+def totals(engine: Engine, registration: Any) -> list[list[int]]:
+    """The exact totals of `SQL`."""
+    request = Request(Fraction(1), unit=parse_expression("actor", "unit"), max_contributions=7)
+    plan = make_plan(parse(SQL), registration, request)
+    return [total.to_ints() for total in engine.run(compile_plan(plan, 0, engine.quirks))]
+
+
 def opened(source: object, folder: Path, **more: Any) -> Any:
     return discreet.open(
         source,
@@ -45,6 +64,42 @@ def opened(source: object, folder: Path, **more: Any) -> Any:
         ledger=folder.parent / "ledger.db",
         **more,
     )
+
+
+def test_totals_are_those_of_duckdb(spark: Any, folder: Path) -> None:
+    """Bit for bit, over the same Parquet files: as files, as a frame of many partitions, as a table, from JSON."""
+    mine = register(locate(folder))
+    meant = totals(DuckDBEngine(mine), mine)
+    assert sum(map(sum, meant)) != 0
+    frame = spark.read.parquet(str(folder))
+    # JSON has no NaN: Spark writes a text there, and the column would be one.
+    frame.na.drop(subset=["kind"]).drop("f").write.json(str(folder.parent / "lines"))
+    frame.createOrReplaceTempView("visits")
+    for source in (frame, frame.repartition(7), spark.table("visits")):
+        registration = register_frame(source, "visits")
+        assert totals(SparkEngine(registration, source), registration) == meant
+    location = locate(f"spark:{MASTER}::parquet.{folder}")
+    registration = register(location)
+    assert totals(SparkEngine(registration, location.address), registration) == meant
+    lines = register(locate(f"spark:{MASTER}::json.{folder.parent / 'lines'}"))
+    assert [column.name for column in lines.schema.columns] == ["actor", "kind", "x"]
+
+
+def test_a_lazy_plan_is_run_once(spark: Any, folder: Path) -> None:
+    """Its rows are drawn anew in each run: were it run twice, COUNT(x) and the weights would not fit together."""
+    counted = spark.sparkContext.accumulator(0)
+
+    def seen(parts: Any) -> Any:
+        for row in parts:
+            counted.add(1)
+            yield row
+
+    frame = spark.createDataFrame(spark.read.parquet(str(folder)).rdd.mapPartitions(seen), "actor string, kind string, "
+                                  "x bigint, f double")  # fmt: skip
+    registration = register_frame(frame, "visits")
+    assert counted.value == 0
+    totals(SparkEngine(registration, frame), registration)
+    assert counted.value == 1000
 
 
 def test_answers_and_unknown_groups(spark: Any, folder: Path) -> None:
@@ -76,6 +131,18 @@ def test_the_command_line(spark: Any, folder: Path, capfd: pytest.CaptureFixture
         main(["query", source, "SELECT COUNT(*) AS n FROM data", *asked])
     assert left.value.code == 0
     assert capfd.readouterr().out.splitlines()[1].startswith("888")
+
+
+def test_spark_has_no_say(spark: Any, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A plan that fails in one row: neither its text, nor its value, nor a cause leaves."""
+    frame = spark.read.parquet(str(folder)).selectExpr("actor", "kind", "CAST(actor || 'secret' AS BIGINT) AS x", "f")
+    registration = register_frame(frame, "visits")
+    with pytest.raises(EngineError) as caught:
+        totals(SparkEngine(registration, frame), registration)
+    assert str(caught.value).startswith("engine: could not run the query")
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+    assert "secret" not in "".join(capfd.readouterr())
 
 
 def test_what_is_refused(spark: Any, folder: Path) -> None:
