@@ -220,9 +220,9 @@ MUTATIONS = (
     ),
     Mutation(
         "NaN passed on",
-        "sources/cells.py",
-        """return f"NULLIF({value}, CAST('nan' AS DOUBLE))\"""",
-        "return value",
+        "rendering.py",
+        "above = exp.LTE(this=x.copy(), expression=_double(math.inf))",
+        "above = exp.GT(this=x.copy(), expression=_double(high))",
         (*REPORTS, *NEIGHBOURS),
     ),
     # Expressions.
