@@ -2,8 +2,8 @@
 
     python bench/spark.py [--rows N] [--runs N] [--folder FOLDER] [--json FILE]
 
-A local session with two threads. A query is all of `data.query(...)`, warm; ratios are the medians of pairs of runs, one
-after the other.
+A local session with two threads. A query is all of `data.query(...)`, warm; ratios are the medians of pairs of runs,
+one after the other.
 """
 
 from __future__ import annotations

@@ -162,3 +162,13 @@ def test_arguments(text: str, thing: str, rule: str) -> None:
         parse_expression(text, "the expression")
     assert thing.casefold() in caught.value.thing.casefold()
     assert rule.casefold() in caught.value.rule.casefold()
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT COUNT(*) FROM data WHERE a = 'x", 'SELECT COUNT("a FROM data', "SELECT /* COUNT(*)"]
+)
+def test_what_is_not_closed_is_refused_without_the_parser_s_words(text: str) -> None:
+    with pytest.raises(UsageError, match="a quote or a comment is not closed") as refused:
+        parse(text)
+    assert refused.value.__suppress_context__
+    assert refused.value.__cause__ is None
