@@ -16,11 +16,14 @@ from discreet.engines.engine import Engine
 from discreet.engines.postgres import PostgresEngine
 from discreet.engines.postgres_connection import SETTINGS
 from discreet.engines.spark import SparkEngine
+from discreet.engines.spark_session import fresh
 from discreet.expressions import Expression
 from discreet.plan import Plan
 from discreet.quirks import Quirks
 from discreet.quirks.postgres import POSTGRES
 from discreet.quirks.postgres_words import type_name
+from discreet.quirks.spark import SPARK
+from discreet.quirks.spark_statements import type_name as spark_type
 from discreet.relational import compile_plan
 from discreet.row_rendering import render
 from discreet.schema import Kind, Registration, Type
@@ -37,6 +40,7 @@ __all__ = [
     "PostgresBench",
     "PostgresExpressions",
     "SparkBench",
+    "SparkExpressions",
     "totals_of",
 ]
 
@@ -155,11 +159,13 @@ class ExpressionBench(Protocol):
         name: of the engine.
         quirks: its own words.
         refused: how many of the functions on columns it may refuse.
+        rows: EXPRESSION_ROWS, as far as the engine has types for their values.
     """
 
     name: str
     quirks: Quirks
     refused: int
+    rows: Sequence[tuple[Any, ...]]
 
     def values(self, expressions: Sequence[Expression]) -> list[list[Any]]:
         """The value of each in every row, in order."""
@@ -173,7 +179,7 @@ class ExpressionBench(Protocol):
 class PostgresExpressions:
     """A table of all columns."""
 
-    name, quirks, refused = "postgres", POSTGRES, 4
+    name, quirks, refused, rows = "postgres", POSTGRES, 4, EXPRESSION_ROWS
 
     def __init__(self, server: PostgresServer, duckdb: Any) -> None:
         self._duckdb = duckdb
@@ -203,11 +209,54 @@ class PostgresExpressions:
         return [[_from_text(row[2 * i], expression.type) for row in rows] for i, expression in enumerate(expressions)]
 
 
+class SparkExpressions:
+    """A cached frame of all columns. There are no whole numbers from 10^38 on: they are missing there."""
+
+    name, quirks, refused = "spark", SPARK, 10
+    rows = tuple(
+        tuple(None if isinstance(value, int) and abs(value) >= 10**38 else value for value in row)
+        for row in EXPRESSION_ROWS
+    )
+
+    def __init__(self, session: Any, duckdb: Any) -> None:
+        self._duckdb, self._session = duckdb, fresh(session)
+        self._session.conf.set("spark.sql.maxPlanStringLength", "100")  # the driver keeps them all
+        columns = [f"CAST(c{i} AS {spark_type(column.type)}) AS c{i}" for i, column in enumerate(SCHEMA.columns)]
+        rows = [(place, *map(_as_text, row)) for place, row in enumerate(self.rows)]
+        layout = ", ".join(["place INT", *(f"c{i} STRING" for i in range(len(columns)))])
+        frame = self._session.createDataFrame(rows, layout).selectExpr("place", *columns).coalesce(1)
+        frame.cache().createOrReplaceTempView("source")
+
+    def close(self) -> None:
+        """Let the cached rows go."""
+        self._session.catalog.dropTempView("source")
+
+    def duckdb(self, expression: Expression) -> list[Any]:
+        return values_of(self._duckdb, expression)
+
+    def values(self, expressions: Sequence[Expression]) -> list[list[Any]]:
+        # Few are compiled, as they are for a query; many at a time would be compiled for minutes, and are interpreted.
+        compiled = len(expressions) <= 8
+        self._session.conf.set("spark.sql.codegen.wholeStage", str(compiled).lower())
+        self._session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if compiled else "NO_CODEGEN")
+        texts = [SPARK.sql(render(expression, SPARK)) for expression in expressions]
+        named = ", ".join(f"{text} AS e{i}" for i, text in enumerate(texts))
+        frame = self._session.sql(f"SELECT place, {named} FROM source")
+        for text, expression, field in zip(texts, expressions, frame.schema.fields[1:], strict=True):
+            assert field.dataType.simpleString() == spark_type(expression.type).lower().replace(" ", ""), text
+        rows = frame.selectExpr("place", *(f"CAST(e{i} AS STRING)" for i in range(len(texts)))).collect()
+        rows.sort(key=lambda row: row[0])
+        return [
+            [_from_text(row[i + 1], expression.type, zone="+00:00") for row in rows]
+            for i, expression in enumerate(expressions)
+        ]
+
+
 def _column(type_: Type) -> str:
     return type_name(type_) + (' COLLATE "C"' if type_.kind is Kind.TEXT else "")
 
 
-def _from_text(text: str | None, type_: Type) -> Any:
+def _from_text(text: str | None, type_: Type, zone: str = "") -> Any:
     """A value that was cast to text, of the Python type that stands for it."""
     match type_.kind:
         case _ if text is None:
@@ -224,5 +273,7 @@ def _from_text(text: str | None, type_: Type) -> Any:
             return text
         case Kind.DATE:
             return dt.date.fromisoformat(text)
+        case Kind.TIMESTAMPTZ:
+            return dt.datetime.fromisoformat(text + zone)
         case _:
             return dt.datetime.fromisoformat(text)

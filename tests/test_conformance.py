@@ -19,13 +19,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from conformance_engines import (
-    EXPRESSION_ROWS,
     Bench,
     DuckDBBench,
     ExpressionBench,
     PostgresBench,
     PostgresExpressions,
     SparkBench,
+    SparkExpressions,
     totals_of,
 )
 from definition import Question, Row, S, hashed, totals, unit_of
@@ -175,7 +175,7 @@ def assert_as_meant(bench: ExpressionBench, texts: list[str], expressions: list[
     for text, expression, found in zip(texts, expressions, bench.values(expressions), strict=True):
         of_duckdb = bench.duckdb(expression)
         rough = any(name in ROUGH for name in operators_in(expression))
-        for value, other, row_ in zip(found, of_duckdb, EXPRESSION_ROWS, strict=True):
+        for value, other, row_ in zip(found, of_duckdb, bench.rows, strict=True):
             try:
                 meant = evaluate(expression, row_)
             except UnknownError:
@@ -204,12 +204,17 @@ def is_bound(text: str) -> bool:
     return True
 
 
-@pytest.fixture(scope="module", params=("postgres",))
+@pytest.fixture(scope="module", params=("postgres", "spark"))
 def expressions_on(request: pytest.FixtureRequest) -> Iterator[ExpressionBench]:
     with connect(threads=1) as duckdb:
-        create_source(duckdb, EXPRESSION_ROWS)
-        with closing(PostgresExpressions(request.getfixturevalue("postgres_server"), duckdb)) as found:
-            yield found
+        bench: PostgresExpressions | SparkExpressions
+        if request.param == "spark":
+            bench = SparkExpressions(request.getfixturevalue("spark"), duckdb)
+        else:
+            bench = PostgresExpressions(request.getfixturevalue("postgres_server"), duckdb)
+        create_source(duckdb, bench.rows)
+        with closing(bench):
+            yield bench
 
 
 def test_letters_change_case_as_in_duckdb() -> None:

@@ -27,7 +27,7 @@ SETTINGS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
 }
 """Of every query's own session; whoever lent the frame keeps theirs."""
 

@@ -1,15 +1,12 @@
 """Spark SQL's own words (Spark 4, ANSI mode): see `Quirks`.
 
-Only operators that mean the same for every value are here; all others are refused when the query is planned.
+Every operator means the same for every value as on DuckDB, or is refused when the query is planned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from sqlglot import exp
-
 from discreet.quirks.keyed_hash import keyed_hash
+from discreet.quirks.spark_numbers import NUMBER_RULES
 from discreet.quirks.spark_statements import (
     TITLE,
     days,
@@ -20,35 +17,27 @@ from discreet.quirks.spark_statements import (
     md5,
     microseconds,
     quotient,
-    refuse,
     said,
     same,
     to_text,
 )
+from discreet.quirks.spark_text import TEXT_RULES
+from discreet.quirks.spark_time import TIME_FAMILIES, TIME_RULES
 from discreet.quirks.spelling import conditions
 from discreet.quirks.table import Quirks
-from discreet.row_operands import Operands, Rule
 
 __all__ = ["SPARK"]
-
-
-class _Rules(dict[str, Rule]):
-    """What is not here is refused."""
-
-    def __missing__(self, operator: str) -> Rule:
-        raise refuse(operator.removeprefix("to_").upper().replace("_", " "))
-
-
-class _Families(dict[str, Callable[[Operands, str], exp.Expr]]):
-    def __missing__(self, family: str) -> Callable[[Operands, str], exp.Expr]:
-        raise refuse(family.upper())
-
 
 SPARK: Quirks = Quirks(
     title=TITLE,
     dialect="spark",
-    rules=_Rules(conditions(said, different="NOT ({a} <=> {b})")),
-    families=_Families(),
+    rules={
+        **conditions(said, different="NOT ({a} <=> {b})"),
+        **NUMBER_RULES,
+        **TEXT_RULES,
+        **TIME_RULES,
+    },
+    families=TIME_FAMILIES,
     literal=literal,
     known=known,
     floor_scaled=floor_scaled,
