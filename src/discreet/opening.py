@@ -99,7 +99,7 @@ def open_source(
         raise UsageError("source", "is required", hint="a file, or the name of a policy's data set with policy=")
     book = Ledger(default_path() if ledger is None else os.fspath(ledger))
     if type(source).__module__.startswith("pyspark."):
-        source, name = _of_session(source, name, reading)
+        source, name = _of_session(source, name, reading, book)
     is_path = isinstance(source, str | os.PathLike)
     if is_path:
         location = _located(source, reading, book)
@@ -140,7 +140,7 @@ def open_source(
     return dataset
 
 
-def _of_session(source: Any, name: str | None, reading: Reading) -> tuple[object, str | None]:
+def _of_session(source: Any, name: str | None, reading: Reading, book: Ledger) -> tuple[object, str | None]:
     """A session's table is a frame of it, called by the table's name."""
     from discreet.sources import is_spark_session
 
@@ -153,7 +153,8 @@ def _of_session(source: Any, name: str | None, reading: Reading) -> tuple[object
         raise UsageError("name", "means nothing for a table of Spark: its budget is found by the table's", name)
     from discreet.sources import frame_at
 
-    return frame_at(source, table), table.lower()
+    known = book.registration(f"frame:{table.lower()}")
+    return frame_at(source, table, None if known is None else known.schema), table.lower()
 
 
 def _in_force(book: Ledger, identity: str) -> tuple[Registration, int]:

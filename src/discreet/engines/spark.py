@@ -78,7 +78,8 @@ class SparkEngine:
 
     def _frame(self) -> Any:
         if isinstance(self._access, str):
-            return frame_at(fresh(session_at(self._access)), self._registration.reader["table"])
+            table, schema = self._registration.reader["table"], self._registration.schema
+            return frame_at(fresh(session_at(self._access)), table, schema)
         return self._access
 
     def _open(self, stack: ExitStack, columns: Collection[int], joins: Sequence[PlannedJoin]) -> SparkSession:

@@ -5,6 +5,7 @@ PySpark is imported when the first session is made.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -27,6 +28,7 @@ SETTINGS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
 }
 """Of every query's own session; whoever lent the frame keeps theirs."""
@@ -40,7 +42,9 @@ def pyspark_or_hint() -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it warns of newer versions of pandas, which is not used here
-            import pyspark.sql  # noqa: F401
+            import pyspark.logger
+            import pyspark.sql
+            import pyspark.testing  # noqa: F401 - as PySpark itself does, later
     except ImportError:
         raise SourceError("Spark", "is reached through PySpark", hint="pip install 'discreet[spark]'") from None
 
@@ -102,6 +106,9 @@ def _start(master: str) -> SparkSession:
 
     _find_java()
     folder = tempfile.mkdtemp(prefix="discreet-spark-")
+    atexit.register(
+        shutil.rmtree, folder, ignore_errors=True
+    )  # after the session's own end, which was registered later
     conf = SparkConf().setMaster(master).setAppName("discreet")
     settings = {
         "spark.ui.enabled": "false",

@@ -99,8 +99,17 @@ def identify_spark(text: str, table: str | None) -> Location:
     return Location(f"spark:table:{where}/{full}", "", "spark", full.rpartition(".")[2], table=full, address=master)
 
 
-def frame_at(session: SparkSession, table: str) -> DataFrame:
-    """The frame of a table or of files. Reads a schema.
+def frame_at(session: SparkSession, table: str, stored: Schema | None = None) -> DataFrame:
+    """The frame of a table or of files. Reads a schema, unless it is given (of JSON, by reading all of it).
+
+    Files are read by the stored schema, in a session of our own: types that Spark infers, from the rows of JSON and from
+    the names of folders, would change with a person's row, and with them what is read of everybody. Folders' keys are
+    text.
+
+    Args:
+        session: that will read.
+        table: a table's name, or ``parquet.PATH`` or ``json.PATH``.
+        stored: the registered schema, once there is one; what does not fit is missing.
 
     Raises:
         SourceError: it is not there, or cannot be read.
@@ -111,7 +120,9 @@ def frame_at(session: SparkSession, table: str) -> DataFrame:
     kind, _, path = table.partition(".")
     with suppress(PySparkException, Py4JError), silent():
         if kind in ("parquet", "json") and "/" in path:
-            return session.read.parquet(path) if kind == "parquet" else session.read.json(path)
+            own = fresh(session)
+            reader = own.read if stored is None else own.read.schema(_as_native(stored))
+            return reader.parquet(path) if kind == "parquet" else reader.json(path)
         return session.table(table)
     raise SourceError("source", "there is no such table, or Spark cannot read it", table)
 
@@ -147,6 +158,12 @@ def inspect_spark(location: Location, options: ReadOptions) -> Inspection:
     return inspect_spark_frame(frame, location.source, options, location.table)
 
 
+def _as_native(schema: Schema) -> str:
+    """A schema as Spark reads it: values of other types, which cannot be asked about, as the text that they are."""
+    columns = (("`" + column.name.replace("`", "``") + "`", type_name(column.type)) for column in schema.columns)
+    return ", ".join(f"{name} {type_}" for name, type_ in columns)
+
+
 def _type(native: Any) -> Type:
     name = native.typeName()
     if name == "decimal":
@@ -155,6 +172,9 @@ def _type(native: Any) -> Type:
         return OTHER
     return _TYPES.get(name, OTHER)
 
+
+_RECAST = (Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.TEXT)
+"""Between these, and from text to anything, TRY_CAST has a meaning."""
 
 _TYPES: Mapping[str, Type] = {
     "boolean": BOOLEAN,
@@ -168,16 +188,25 @@ _TYPES: Mapping[str, Type] = {
 
 
 def select_spark(frame: DataFrame, registration: Registration, columns: Collection[int], view: str) -> str:
-    """The SELECT of the columns ``c{i}`` of a view that is the frame. Total: a column that is gone, or of another type
-    than the registered one, is missing; so are times beyond the years 1 to 9999."""
+    """The SELECT of the columns ``c{i}`` of a view that is the frame.
+
+    Total: a column that is gone is missing, and so are times beyond the years 1 to 9999, and what does not fit the
+    registered type where the frame has another one. Types that were inferred from rows may change with one of them,
+    which must not change the others.
+    """
     there = {field.name: _type(field.dataType) for field in frame.schema.fields}
     chosen = []
     for i in sorted(columns):
         column = registration.schema.columns[i]
         name = "`" + column.name.replace("`", "``") + "`"
         value = f"CAST({name} AS {type_name(column.type)})"
-        if there.get(column.name) != column.type or column.type == OTHER:
+        found = there.get(column.name)
+        if found is None or OTHER in (found, column.type):
             value = f"CAST(NULL AS {type_name(column.type)})"
+        elif found != column.type:
+            plain = found.kind in _RECAST and column.type.kind in _RECAST
+            value = f"try_cast({name} AS {type_name(column.type)})" if plain or found == TEXT else "NULL"
+            value = f"CAST({value} AS {type_name(column.type)})"
         elif column.type.kind is Kind.DATE:
             value = f"CASE WHEN {name} BETWEEN DATE'0001-01-01' AND DATE'9999-12-31' THEN {name} END"
         elif column.type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
