@@ -102,9 +102,9 @@ def identify_spark(text: str, table: str | None) -> Location:
 def frame_at(session: SparkSession, table: str, stored: Schema | None = None) -> DataFrame:
     """The frame of a table or of files. Reads a schema, unless it is given (of JSON, by reading all of it).
 
-    Files are read by the stored schema, in a session of our own: types that Spark infers, from the rows of JSON and from
-    the names of folders, would change with a person's row, and with them what is read of everybody. Folders' keys are
-    text.
+    Files are read by the stored schema, in a session of our own: types that Spark infers, from the rows of JSON and
+    from the names of folders, would change with a person's row, and with them what is read of everybody. Folders' keys
+    are text.
 
     Args:
         session: that will read.
