@@ -49,7 +49,7 @@ test-ledger-20: $(ALL)
 
 # What is measured goes to bench/measured/, and from there into docs/benchmarks.md and the READMEs.
 bench: $(ALL)
-	@for name in speed accuracy noise ledger; do echo "== $$name"; \
+	@for name in speed spark accuracy noise ledger; do echo "== $$name"; \
 	  $(BIN)/python bench/$$name.py --json bench/measured/$$name.json || exit 1; done
 	$(BIN)/python docs/make_benchmarks.py
 
