@@ -227,10 +227,13 @@ def markdown(lines: list[dict[str, Any]]) -> str:
         shown += [f"**{line['rmse']['ours'] / line['rmse'][p]:.2f}** ({line['limits'][p]})" for p in ("groups", "rows")]
         text.append(f"| {line['question']} | {line['epsilon']} | {line['statistic']} | {' | '.join(shown)} |")
     halved = sum(line["rmse"]["ours"] <= line["rmse"]["groups"] / 2 for line in lines)
-    worse = sum(line["rmse"]["ours"] > MARGIN * line["rmse"]["groups"] for line in lines)
+    ratios = [line["rmse"]["ours"] / line["rmse"]["groups"] for line in lines]
+    worse = sum(ratio > MARGIN for ratio in ratios)
+    within = sum(1 + 1e-9 < ratio <= MARGIN for ratio in ratios)
     text += [
         "",
-        f"Of {len(lines)} lines: at most half of the usual plan's error in {halved}; worse than it in {worse}.",
+        f"Of {len(lines)} lines: at most half of the usual plan's error in {halved}; worse than it by more than "
+        f"{round(100 * (MARGIN - 1))} % in {worse}, by less in {within}.",
     ]
     return "\n".join(text)
 

@@ -230,6 +230,8 @@ def _named(name: str, named: Sequence[exp.Expr], convert: Convert) -> tuple[Boun
             rule = "is given twice" if keyword in values else "is not known"
             hint = f"{name} takes share => 3"
             hint += "".join(f" and {one} => (lower, upper)" for one in known[1:])
+            if keyword == _PER_GROUP and name == "AVG":
+                hint = f"write SUM(x, {_PER_GROUP} => (0, 100)) / COUNT(x, {_PER_GROUP} => (0, 5))"
             raise RefusedError(f"{name}, argument {keyword}", rule, hint=hint)
         values[keyword] = argument.expression
     bounds, per_group = values.get(_PER_ROW), values.get(_PER_GROUP)
