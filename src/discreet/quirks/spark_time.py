@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from discreet.quirks.spark_statements import quoted, said, type_name
+from discreet.quirks.spark_statements import quoted, refuse, said, type_name
 from discreet.quirks.spark_words import BLANK, let
 from discreet.quirks.spelling import words
 from discreet.row_operands import Operands, Rule
@@ -160,10 +160,26 @@ def _by_month(count: int, type_: Type) -> str:
 # --- zones and epochs -------------------------------------------------------------------------------------------------
 
 
+_OLDER_NAMES = {"Europe/Kyiv": "Europe/Kiev", "Pacific/Kanton": "Pacific/Enderbury"}
+_NEWER_ZONES = ("America/Ciudad_Juarez", "America/Coyhaique")
+"""Zones and names of zones that came after the first Java 17 (tz database 2021a), which would raise for them."""
+
+
+def _known_zone(zone: str) -> str:
+    """The zone by a name that every Java from 17 on knows.
+
+    Raises:
+        RefusedError: there is none.
+    """
+    if zone in _NEWER_ZONES:
+        raise refuse(f"the zone {zone}", "Java 17 may not know it; write an offset such as '-03:00'")
+    return _OLDER_NAMES.get(zone, zone)
+
+
 def _at_zone(x: Operands) -> exp.Expr:
     """A moment as the clocks of a zone show it, or back: two days from the ends of time, no zone leads out of it."""
     source, target = x.operation.operands[0].type, x.operation.type
-    zone = str(x.literal(1))
+    zone = _known_zone(str(x.literal(1)))
     low, high = _moment(_FIRST + 2 * _DAY, source), _moment(_LAST - 2 * _DAY, source)
 
     def moved(v: str) -> str:
