@@ -241,6 +241,13 @@ def test_what_is_refused(spark: Any, folder: Path) -> None:
             identify(text)
 
 
+@pytest.mark.parametrize(("name", "more"), [("DataFrame", {"name": "t"}), ("SparkSession", {"table": "t"})])
+def test_spark_connect_is_refused_before_anything_is_charged(tmp_path: Path, name: str, more: dict[str, str]) -> None:
+    thing = type(name, (), {"__module__": f"pyspark.sql.connect.{name.lower()}"})()
+    with pytest.raises(SourceError, match="of Spark Connect: cannot be read"):
+        opened(thing, tmp_path / "x", **more)
+
+
 def test_identities() -> None:
     """One budget for the same files, whoever reads them by Spark."""
     one = identify("spark:local::parquet./data/visits/").source

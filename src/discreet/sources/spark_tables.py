@@ -59,14 +59,22 @@ def is_spark(source: object) -> TypeGuard[str]:
 
 def is_spark_frame(source: object) -> bool:
     """Whether it is a data frame of PySpark, which is not imported to know it."""
-    kind = type(source)
-    return kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame"
+    return _is_classic(source, "DataFrame")
 
 
 def is_spark_session(source: object) -> bool:
     """Whether it is a session of PySpark."""
+    return _is_classic(source, "SparkSession")
+
+
+def _is_classic(source: object, name: str) -> bool:
+    """A thing of Spark Connect has the name too, and cannot be read: it has no session beside it to lend a frame to."""
     kind = type(source)
-    return kind.__module__.startswith("pyspark.sql") and kind.__name__ == "SparkSession"
+    if not kind.__module__.startswith("pyspark.sql") or kind.__name__ != name:
+        return False
+    if kind.__module__.startswith("pyspark.sql.connect"):
+        raise SourceError(f"a {name} of Spark Connect", "cannot be read", hint="use a session in the driver's process")
+    return True
 
 
 def identify_spark(text: str, table: str | None) -> Location:
