@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +177,14 @@ def test_explain_tells_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "bounds per group 0..10" in told.out
     assert "moves the totals by at most 10" in told.out
     assert "moves the totals by at most 2" in told.out
+
+
+@pytest.mark.parametrize("number", [Fraction(1, 3), 10**6000, Fraction(1, 10**5000)], ids=["endless", "huge", "tiny"])
+def test_numbers_that_no_statement_holds(number: Any) -> None:
+    for make in (
+        lambda: agg.sum("x", bounds_per_group=(0, number)),
+        lambda: agg.sum("x", bounds=(0, number)),
+        lambda: agg.count() * number,
+    ):
+        with pytest.raises(UsageError):
+            make()

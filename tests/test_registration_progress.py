@@ -39,14 +39,17 @@ def test_what_is_told_is_how_far_it_is(large: Path, tmp_path: Path) -> None:
         discreet.open(large, privacy_unit="who", max_contributions=5, ledger=tmp_path / "l").query(COUNT, epsilon=1)
     assert len(told) == registered
     parts = {part: [share for one, share in told if one == part] for part, _ in told}
-    assert set(parts) == {"reading", "finding types", "fingerprint"}
+    passes = sorted(part for part in parts if part.startswith("finding types"))
+    assert passes == [f"finding types (pass {n})" for n in range(1, len(passes) + 1)] != []
+    assert set(parts) == {"reading", *passes, "fingerprint"}
     assert all(0 < share <= 1 for _, share in told)
     size = large.stat().st_size
     for part in ("reading", "fingerprint"):
-        passes = "".join("|" if b < a else "." for a, b in zip(parts[part], parts[part][1:], strict=False)).split("|")
+        rounds = "".join("|" if b < a else "." for a, b in zip(parts[part], parts[part][1:], strict=False)).split("|")
         assert max(parts[part]) == 1
-        assert all(len(one) + 1 == pytest.approx(size / 2**20, abs=2) for one in passes if len(one) > 2)
-    assert len(set(parts["finding types"])) > 3
+        assert all(len(one) + 1 == pytest.approx(size / 2**20, abs=2) for one in rounds if len(one) > 2)
+    assert len({share for part in passes for share in parts[part]}) > 3
+    assert all(parts[part] == sorted(parts[part]) for part in passes)
 
 
 def test_packed_files_are_measured_as_they_lie(tmp_path: Path) -> None:
@@ -72,7 +75,9 @@ def test_a_file_that_goes_away_meanwhile(tmp_path: Path) -> None:
 
 def test_the_bar_at_a_terminal(large: Path, tmp_path: Path) -> None:
     shown = all_of(terminal(tmp_path / "l", "query", str(large), COUNT, *ASK))
-    bars = re.findall(r"\r\x1b\[K\S opening the source, finding types  (━*)(╌*) +(\d+) %: [1-9]\d* s", shown)
+    bars = re.findall(
+        r"\r\x1b\[K\S opening the source, finding types \(pass \d\)  (━*)(╌*) +(\d+) %: [1-9]\d* s", shown
+    )
     assert bars, shown
     assert all(len(full) + len(empty) == 20 and len(full) == int(share) // 5 for full, empty, share in bars)
     assert not re.search(r"(charging|reading the rows)[^\r]*%", shown)
@@ -85,3 +90,14 @@ def test_where_no_bar_belongs(large: Path, tmp_path: Path, way: str) -> None:
     shown = all_of(terminal(tmp_path / "l", "query", str(large), COUNT, *ASK, *quiet, **more))
     assert "finding types" not in shown
     assert "95 % interval" in shown
+
+
+@pytest.mark.parametrize("columns", [20, 45])
+def test_a_narrow_terminal_keeps_one_line(large: Path, tmp_path: Path, columns: int) -> None:
+    """A line that wraps would not be taken away, and fill the screen ten times a second."""
+    shown = all_of(terminal(tmp_path / "l", "query", str(large), COUNT, *ASK, columns=columns))
+    lines = re.findall(r"\r\x1b\[K([^\r\n]+)", shown)
+    turning = [line for line in lines if "opening" in line]
+    assert turning
+    assert all(len(line) < columns for line in turning)
+    assert any("finding" in line for line in turning) is (columns == 45)

@@ -145,7 +145,7 @@ def _group_total(name: str, node: Aggregate, per_group: Bounds, builder: Measure
 def _count_ends(bounds: Bounds, function: str) -> tuple[int, int]:
     whole = bounds.written == "number" and bounds.lower.denominator == bounds.upper.denominator == 1
     if not whole or bounds.lower < 0 or not 1 <= bounds.upper <= ROWS_CEILING:
-        rule = f"of {function} must be whole numbers, the lower from 0 and the upper from 1 on"
+        rule = f"of {function} must be whole numbers, the lower from 0 and the upper from 1 to {ROWS_CEILING}"
         raise UsageError("contribution_bounds_per_group", rule, "..".join(bounds_text(bounds)), "for example (0, 5)")
     return int(bounds.lower), int(bounds.upper)
 

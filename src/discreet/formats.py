@@ -54,6 +54,8 @@ def _csv_field(value: Value) -> str:
 def as_json(answer: Answer) -> str:
     """A list with one object a group."""
     rows = [{name: plain(value) for name, value in row.items()} for row in answer.rows()]
+    if not rows:
+        return "[]\n"
     body = ",\n".join("  " + json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
     return f"[\n{body}\n]\n"
 

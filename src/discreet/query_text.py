@@ -9,9 +9,12 @@ from fractions import Fraction
 from sqlglot.dialects.duckdb import DuckDB
 
 from discreet.bounds import bounds_text
+from discreet.errors import UsageError
 from discreet.query import Aggregate, Apply, Bounds, Constant, Name, Node, Scalar
 
 __all__ = ["bounds_sql", "name_text", "node_text", "number_text", "plain_or_quoted"]
+
+_MOST_DIGITS = 1000
 
 _INFIX = {
     "eq": "=",
@@ -133,11 +136,21 @@ def bounds_sql(bounds: Bounds) -> str:
 
 
 def number_text(value: Fraction) -> str:
-    """A number as decimal digits."""
-    # Bounds come from decimal text, so their decimals end.
-    places = 0
-    while (value * 10**places).denominator != 1:
-        places += 1
+    """A number as decimal digits.
+
+    Raises:
+        UsageError: its digits never end, or are more than a statement holds.
+    """
+    places, rest = 0, value.denominator
+    for prime in (2, 5):
+        power = 0
+        while rest % prime == 0:
+            rest, power = rest // prime, power + 1
+        places = max(places, power)
+    if rest != 1:
+        raise UsageError("number", "has decimals that never end", str(value), "round it, for example to 0.333333")
+    if places > _MOST_DIGITS or abs(value) >= 10**_MOST_DIGITS:
+        raise UsageError("number", f"must have at most {_MOST_DIGITS} digits before and after its point")
     digits = str(abs(int(value * 10**places))).rjust(places + 1, "0")
     text = f"{digits[:-places]}.{digits[-places:]}" if places else digits
     return f"-{text}" if value < 0 else text

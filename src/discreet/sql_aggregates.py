@@ -268,5 +268,6 @@ def _bounds(node: exp.Expr, name: str, keyword: str, convert: Convert) -> Bounds
     values = [convert(e) for e in node.expressions] if isinstance(node, exp.Tuple) else []
     ends = [v.value for v in values if isinstance(v, Constant) and v.value is not None]
     if len(values) != 2 or len(ends) != 2:
-        raise UsageError(keyword, "must be two numbers or two dates", hint=example)
+        kinds = "two numbers" if keyword == _PER_GROUP else "two numbers or two dates"
+        raise UsageError(keyword, f"must be {kinds}", hint=example)
     return parse_bounds(ends, keyword, example)

@@ -95,12 +95,23 @@ def _turn(now: _Moment, ended: threading.Event) -> None:
     while not ended.wait(0.1):
         turn += 1
         share, bar = now.share, ""
+        room = _columns() - 1
         if share is not None:
             per_cent = int(share * 100)
             done = per_cent * _BAR // 100
             bar = f"  {full * done}{empty * (_BAR - done)} {per_cent:3} %"
-        _put(f"\r\x1b[K{signs[turn % len(signs)]} {now.phase}{bar}: {time.monotonic() - start:.0f} s")
+        sign, seconds = signs[turn % len(signs)], f": {time.monotonic() - start:.0f} s"
+        # One line: a longer one would not be taken away. Without the bar, and then without the end of the phase.
+        lines = (f"{sign} {now.phase}{bar}{seconds}", f"{sign} {now.phase}{seconds}")
+        _put("\r\x1b[K" + next((line for line in lines if len(line) <= room), f"{sign} {now.phase}"[: max(1, room)]))
     _put("\r\x1b[K")
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def _put(text: str) -> None:

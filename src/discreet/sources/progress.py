@@ -98,7 +98,11 @@ def running_passes(connection: DuckDBPyConnection) -> Iterator[None]:
 
 
 def _watch(connection: DuckDBPyConnection, told: Told, ended: threading.Event) -> None:
+    number, last = 1, 0.0
     while not ended.wait(_EVERY):
         per_cent = connection.query_progress()  # below 0 where nothing runs, or it cannot be told
         if per_cent > 0:
-            told("finding types", min(1.0, per_cent / 100))
+            if per_cent < last:
+                number += 1  # the next statement: one goes from 0 to 100
+            last = per_cent
+            told(f"finding types (pass {number})", min(1.0, per_cent / 100))
