@@ -102,6 +102,21 @@ def test_a_lazy_plan_is_run_once(spark: Any, folder: Path) -> None:
     assert counted.value == 1000
 
 
+def test_files_that_change_meanwhile(spark: Any, folder: Path) -> None:
+    """They are read in place, twice: what was read of two versions is not used."""
+    registration = register(locate(f"spark:{MASTER}::parquet.{folder}"))
+    request = Request(Fraction(1), unit=parse_expression("actor", "unit"), max_contributions=7)
+    plan = make_plan(parse(SQL), registration, request)
+    engine = SparkEngine(registration, MASTER)
+    statement = compile_plan(plan, 0, engine.quirks)
+    with engine.session(statement.columns) as session:
+        before = session.totals(statement)
+        pq.write_table(pq.read_table(folder / "part1.parquet").slice(0, 10), folder / "part2.parquet")
+        with pytest.raises(EngineError, match="was changed while it was read"):
+            session.totals(statement)
+    assert engine.run(statement)[0].to_ints()[0] > before[0].to_ints()[0]
+
+
 def test_answers_and_unknown_groups(spark: Any, folder: Path) -> None:
     frame = spark.read.parquet(str(folder))
     data = opened(frame, folder, name="visits")

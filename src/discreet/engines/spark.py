@@ -1,7 +1,8 @@
 """Spark: the rows stay where they are, only grouped totals come here.
 
 A query has a session of its own beside the one that it was given. The needed columns are read once and kept until its
-end, so that all statements see the same rows, and a lazy plan runs once.
+end, so that all statements see the same rows, and a lazy plan runs once. Parquet files of this machine are read in
+place by each statement, which is quicker, and must be the same files in the end.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -74,7 +76,9 @@ class SparkEngine:
     def session(self, columns: Collection[int], joins: Sequence[PlannedJoin] = ()) -> Iterator[SparkQuery]:
         """See `discreet.engines.engine.Engine.session`."""
         with ExitStack() as stack:
-            yield SparkQuery(_without_engine_text(lambda: self._open(stack, columns, joins)))
+            version = _without_engine_text(self._version)
+            opened = _without_engine_text(lambda: self._open(stack, columns, joins, keep=version is None))
+            yield SparkQuery(opened, lambda: self._version() == version)
 
     def _frame(self) -> Any:
         if isinstance(self._access, str):
@@ -82,7 +86,19 @@ class SparkEngine:
             return frame_at(fresh(session_at(self._access)), table, schema)
         return self._access
 
-    def _open(self, stack: ExitStack, columns: Collection[int], joins: Sequence[PlannedJoin]) -> SparkSession:
+    def _version(self) -> tuple[tuple[str, int, int, int], ...] | None:
+        """What tells one version of Parquet files of this machine from another; None for what is no such files."""
+        table = self._registration.reader["table"] if isinstance(self._access, str) else ""
+        kind, _, path = table.partition(".")
+        if kind != "parquet" or "://" in path or not Path(path).exists():
+            return None
+        files = [Path(path)] if Path(path).is_file() else sorted(Path(path).rglob("*"))
+        status = ((str(file), file.stat()) for file in files if file.is_file())
+        return tuple((name, found.st_ino, found.st_size, found.st_mtime_ns) for name, found in status)
+
+    def _open(
+        self, stack: ExitStack, columns: Collection[int], joins: Sequence[PlannedJoin], *, keep: bool
+    ) -> SparkSession:
         frame: DataFrame = self._frame()
         session = fresh(frame.sparkSession)
         lent = f"discreet_{next(_NUMBERS)}"
@@ -92,8 +108,10 @@ class SparkEngine:
         own = len(self._registration.schema.columns)
         private = [place for place in columns if place < own]
         rows = select_spark(frame, self._registration, private, f"global_temp.{lent}")
-        source = session.sql(joined_source(rows, joins, columns, SPARK)).persist()
-        stack.callback(_quietly, lambda: source.unpersist(blocking=True))
+        source = session.sql(joined_source(rows, joins, columns, SPARK))
+        if keep:
+            source.persist()
+            stack.callback(_quietly, lambda: source.unpersist(blocking=True))
         source.createOrReplaceTempView("source")
         return session
 
@@ -133,10 +151,12 @@ class SparkQuery:
 
     Args:
         session: where ``source`` is a view.
+        unchanged: whether the source is still the one that was opened.
     """
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, unchanged: Callable[[], bool]) -> None:
         self._session = session
+        self._unchanged = unchanged
         self._keys: list[tuple[str | None, ...]] = []
 
     def totals(self, statement: Statement) -> tuple[Int128Array, ...]:
@@ -156,6 +176,7 @@ class SparkQuery:
             rows = self._rows(f"SELECT CAST(g AS BIGINT), {names} FROM ({SPARK.sql(result.select)}) AS totals")
             # In hand: exact totals of the groups that have rows. Private.
             found.update(_spread(rows, result, measured))
+        self._check_unchanged()
         return tuple(found[i] for i in range(len(found)))
 
     def candidates(self, statement: SelectionStatement) -> Int128Array:
@@ -172,6 +193,7 @@ class SparkQuery:
         rows = self._rows(f"SELECT CAST(d AS BIGINT){names} FROM candidates")
         # The keys stay in this session until it is known which of them are released.
         self._keys = [row[1:] for row in rows]
+        self._check_unchanged()
         return Int128Array.from_int64(np.array([row[0] for row in rows], dtype=np.int64))
 
     def keys(self, statement: SelectionStatement, places: NDArray[np.int64]) -> tuple[tuple[Scalar, ...], ...]:
@@ -181,6 +203,11 @@ class SparkQuery:
             tuple(_from_readable(value, type_) for value, type_ in zip(row, statement.types, strict=True))
             for row in chosen
         )
+
+    def _check_unchanged(self) -> None:
+        """Weights, groups and totals must come of one version of the files: every sensitivity rests on it."""
+        if not self._unchanged():
+            raise EngineError("source", "was changed while it was read; the query's cost stays spent")
 
     def _create(self, keys: Sequence[KeyTable], steps: Sequence[tuple[str, exp.Expr]]) -> None:
         for table in keys:
