@@ -35,7 +35,14 @@ from measure.timing import in_pairs, machine, own_peak, peak_of, seconds
 ROWS = 10**7
 STATISTICS = "COUNT(*) AS n, SUM(amount) AS total, AVG(amount) AS mean"
 NUMBERS = count()
-PEERS = (("opendp", "user"), ("opendp", "groups"), ("opendp", "row"), ("pydp", "row"), ("diffprivlib", "row"))
+PEERS = (
+    ("opendp", "user"),
+    ("opendp", "groups"),
+    ("opendp", "row"),
+    ("pydp", "row"),
+    ("diffprivlib", "row"),
+    ("tumult", "user"),
+)
 
 LEVELS = {
     "row": "row level",
