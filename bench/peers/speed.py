@@ -3,7 +3,8 @@
     python bench/peers/speed.py LIBRARY row|user|groups FILE [--runs N]
 
 LIBRARY is opendp, pydp, diffprivlib or tumult. Prints one line of JSON: the median of the runs after a warm one, and
-the peak memory; or what it cannot do. FILE is the Parquet file of `bench/speed.py`. Nothing of `discreet` is imported here.
+the peak memory; or what it cannot do. FILE is the Parquet file of `bench/speed.py`. Nothing of `discreet` is imported
+here.
 """
 
 from __future__ import annotations
