@@ -62,6 +62,7 @@ relational_selection
 engines  engines.duckdb_connection  engines.postgres_connection  engines.spark_session  engines.engine
 sources
 key_files  public_tables
+engines.texts
 engines.duckdb  engines.postgres  engines.spark
 engines.choosing
 ledger

@@ -263,3 +263,12 @@ def test_neighbours_with_a_public_table(tmp_path: Path, kind: str, seed: int) ->
             moved = sum(abs(x - y) for x, y in zip(a, b, strict=True))
             assert moved <= measurement.sensitivity
             assert unit is not None or moved == 0
+
+
+@pytest.mark.parametrize("address", ["postgresql://user@host/db::plans", "spark:local::parquet./plans"])
+def test_a_table_of_a_server_is_no_public_table(tmp_path: Path, address: str) -> None:
+    rows = pd.DataFrame({"who": ["a"], "plan": [1]})
+    data = discreet.open(rows, name="rows", privacy_unit="who", max_contributions=1, budget=3, ledger=tmp_path / "l")
+    sql = "SELECT COUNT(*) AS n FROM rows JOIN plans ON rows.plan = plans.plan"
+    with pytest.raises(discreet.UsageError, match="must be a file or a data frame, not a table of a server"):
+        data.query(sql, epsilon=1, public={"plans": address})

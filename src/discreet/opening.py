@@ -142,7 +142,7 @@ def open_source(
 
 def _of_session(source: Any, name: str | None, reading: Reading, book: Ledger) -> tuple[object, str | None]:
     """A session's table is a frame of it, called by the table's name."""
-    from discreet.sources import is_spark_session
+    from discreet.sources import frame_at, is_spark_session
 
     if not is_spark_session(source):
         return source, name
@@ -151,8 +151,6 @@ def _of_session(source: Any, name: str | None, reading: Reading, book: Ledger) -
         raise UsageError("table", "is required with a session of Spark", hint='table="db.visits"')
     if name is not None:
         raise UsageError("name", "means nothing for a table of Spark: its budget is found by the table's", name)
-    from discreet.sources import frame_at
-
     known = book.registration(f"frame:{table.lower()}")
     return frame_at(source, table, None if known is None else known.schema), table.lower()
 

@@ -16,7 +16,7 @@ from discreet.errors import EngineError, RefusedError, UsageError
 from discreet.plan import PlannedJoin, PublicTable
 from discreet.relational_joins import join_name, repeated_keys
 from discreet.schema import Registration
-from discreet.sources import attach, is_postgres, locate, register, register_frame, relation, same_files
+from discreet.sources import attach, is_address, locate, register, register_frame, relation, same_files
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -40,7 +40,7 @@ def open_public(name: str, source: object, private: Registration, private_frame:
     """
     if not name.strip() or name.casefold() == "data":
         raise UsageError("public", "a public table must have a name of its own; data is the private one", name)
-    if is_postgres(source):
+    if is_address(source):
         raise UsageError(f"public table {name!r}", "must be a file or a data frame, not a table of a server")
     if isinstance(source, str | os.PathLike):
         registration, frame = register(locate(source)), None

@@ -217,11 +217,11 @@ def _declared(policy: Policy, name: str | None, *, explicit: bool) -> tuple[str 
 
 def _identity(book: Ledger, source: str) -> str:
     """What the ledger calls the source: the same for a file that is gone since."""
-    from discreet.sources import identify, is_postgres, is_spark
+    from discreet.sources import identify, is_address
 
     if source.startswith(("file:", "frame:", "budget:")) and book.history(source):
         return source
-    if is_postgres(source) or is_spark(source):
+    if is_address(source):
         return source if book.history(source) else identify(source).source
     return "file:" + os.path.realpath(Path(source).expanduser())
 

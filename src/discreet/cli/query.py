@@ -194,7 +194,7 @@ def planned(question: Question, *, own: bool = False) -> Iterator[tuple[Dataset,
     from discreet.exact import parse_delta, parse_epsilon
     from discreet.opening import open_source
     from discreet.query import names_in_query
-    from discreet.sources import is_postgres, is_spark
+    from discreet.sources import is_address
     from discreet.sql import parse
 
     query, types = parse(question.sql), read_types(question.types)
@@ -208,8 +208,7 @@ def planned(question: Question, *, own: bool = False) -> Iterator[tuple[Dataset,
         raise UsageError("--analyst", "must be a name", question.analyst)
     asked_budget(question)
     reading = dict(question.reading)
-    on_server = is_postgres(question.source) or is_spark(question.source)
-    if on_server and "::" not in str(question.source) and query.relation != "data":
+    if is_address(question.source) and "::" not in question.source and query.relation != "data":
         reading.setdefault("table", query.relation)
     found = None if own else governed(question.policy, question.source, query.relation)
     with registration_bar("opening the source"):

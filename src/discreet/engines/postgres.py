@@ -6,29 +6,25 @@ puts into temporary tables are the parts of a WITH.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from discreet.bins import level_totals
-from discreet.engines.duckdb_connection import connect as connect_duckdb
 from discreet.engines.postgres_connection import connect
+from discreet.engines.texts import from_texts, key_texts, measured, public_texts, spread
 from discreet.errors import EngineError, UsageError
 from discreet.laplace.limbs import Int128Array
 from discreet.plan import PlannedJoin
-from discreet.public_tables import load_public
 from discreet.query import Scalar
 from discreet.quirks import Quirks
 from discreet.quirks.postgres import POSTGRES
 from discreet.quirks.postgres_words import quoted, type_name
-from discreet.relational import KeyTable, Result, Statement
-from discreet.relational_joins import join_name, joined_source
+from discreet.relational import KeyTable, Statement
+from discreet.relational_joins import joined_source
 from discreet.relational_selection import SelectionStatement
 from discreet.schema import Kind, Registration, Type
 from discreet.sources import check_table, select_postgres
@@ -130,11 +126,10 @@ class PostgresSession:
         self._check_keys(statement.keys)
         found: dict[int, Int128Array] = {}
         for result in statement.results:
-            measured = result.measurements if result.bins is None else result.measurements[-1:]
-            names = ", ".join(f"CAST(COALESCE(m{i}, 0) AS text)" for i in measured)
+            names = ", ".join(f"CAST(COALESCE(m{i}, 0) AS text)" for i in measured(result))
             outer = f"SELECT CAST(g AS bigint), {names} FROM ({POSTGRES.sql(result.select)}) AS totals"
             # In hand: exact totals of the groups that have rows. Private.
-            found.update(_spread(self._rows(statement.keys, statement.steps, outer), result, measured))
+            found.update(spread(self._rows(statement.keys, statement.steps, outer), result))
         return tuple(found[i] for i in range(len(found)))
 
     def candidates(self, statement: SelectionStatement) -> Int128Array:
@@ -155,11 +150,7 @@ class PostgresSession:
 
     def keys(self, statement: SelectionStatement, places: NDArray[np.int64]) -> tuple[tuple[Scalar, ...], ...]:
         """The keys of the candidates at those places, which have been released; in no order."""
-        chosen = (self._keys[place] for place in places.tolist())
-        return tuple(
-            tuple(_from_readable(value, type_) for value, type_ in zip(row, statement.types, strict=True))
-            for row in chosen
-        )
+        return tuple(from_texts(self._keys[place], statement.types) for place in places.tolist())
 
     def _check_keys(self, keys: Sequence[KeyTable]) -> None:
         """Every sensitivity rests on a row standing in one group at most: see `engines.duckdb`."""
@@ -180,19 +171,6 @@ class PostgresSession:
             f"{name} AS {'NOT MATERIALIZED' if name == 'source' else 'MATERIALIZED'} ({text})" for name, text in parts
         )
         return self._connection.execute(f"WITH {written} {select}".encode()).fetchall()
-
-
-def _spread(rows: Sequence[tuple[Any, ...]], result: Result, measured: Sequence[int]) -> dict[int, Int128Array]:
-    """Every total in its place; places that are not given are 0."""
-    totals = []
-    for n in range(len(measured)):
-        values = [0] * result.cells
-        for row in rows:
-            values[row[0]] = int(row[n + 1])
-        totals.append(Int128Array.from_ints(values))
-    if result.bins is not None:
-        return dict(zip(result.measurements, level_totals(totals[0], result.bins), strict=True))
-    return dict(zip(result.measurements, totals, strict=True))
 
 
 # --- tables that are handed over --------------------------------------------------------------------------------------
@@ -220,32 +198,17 @@ def _handed_over(columns: Sequence[tuple[str, Type, Sequence[str | None]]], inde
 
 
 def _key_rows(table: KeyTable) -> str:
-    columns = [
-        (f"k{place}", type_, [_key_text(row[place]) for row in table.rows]) for place, type_ in enumerate(table.types)
-    ]
+    rows = key_texts(table)
+    columns = [(f"k{place}", type_, [row[place] for row in rows]) for place, type_ in enumerate(table.types)]
     return _handed_over(columns, index="i")
-
-
-def _key_text(value: Scalar) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def _public_parts(joins: Sequence[PlannedJoin]) -> list[tuple[str, str]]:
     """The public tables of joins, read here and handed over."""
-    parts: list[tuple[str, str]] = []
-    with connect_duckdb() as connection:
-        load_public(connection, joins)
-        for i, join in enumerate(joins):
-            columns = join.table.registration.schema.columns
-            texts = ", ".join(f"CAST(c{place} AS VARCHAR)" for place in range(len(columns)))
-            rows = connection.execute(f"SELECT {texts} FROM {join_name(i)}").fetchall()
-            handed = [(f"c{n}", column.type, [row[n] for row in rows]) for n, column in enumerate(columns)]
-            parts.append((join_name(i), _handed_over(handed)))
-    return parts
+    return [
+        (name, _handed_over([(column, type_, [row[n] for row in rows]) for n, (column, type_) in enumerate(columns)]))
+        for name, columns, rows in public_texts(joins)
+    ]
 
 
 # --- keys that come back ----------------------------------------------------------------------------------------------
@@ -256,26 +219,3 @@ def _readable(name: str, type_: Type) -> str:
     if type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         return f"CAST(CAST(extract(epoch FROM {name}) * 1000000 AS bigint) AS text)"
     return f"CAST({name} AS text)"
-
-
-_EPOCH = datetime.datetime(1970, 1, 1)
-
-
-def _from_readable(value: str | None, type_: Type) -> Scalar:
-    match type_.kind:
-        case _ if value is None:
-            return None
-        case Kind.TIMESTAMP:
-            return _EPOCH + datetime.timedelta(microseconds=int(value))
-        case Kind.TIMESTAMPTZ:
-            return _EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(microseconds=int(value))
-        case Kind.DATE:
-            return datetime.date.fromisoformat(value)
-        case Kind.DECIMAL:
-            return Decimal(value)
-        case Kind.INTEGER:
-            return int(value)
-        case Kind.BOOLEAN:
-            return value == "true"
-        case _:
-            return value

@@ -7,12 +7,10 @@ place by each statement, which is quicker, and must be the same files in the end
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,20 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from discreet.bins import level_totals
 from discreet.engines.duckdb_connection import check_zones
-from discreet.engines.duckdb_connection import connect as connect_duckdb
 from discreet.engines.spark_session import fresh, pyspark_or_hint, session_at, silent
+from discreet.engines.texts import from_texts, key_texts, measured, public_texts, spread
 from discreet.errors import EngineError
 from discreet.laplace.limbs import Int128Array
 from discreet.plan import PlannedJoin
-from discreet.public_tables import load_public
 from discreet.query import Scalar
 from discreet.quirks import Quirks
 from discreet.quirks.spark import SPARK
 from discreet.quirks.spark_statements import quoted, type_name
-from discreet.relational import KeyTable, Result, Statement
-from discreet.relational_joins import join_name, joined_source
+from discreet.relational import KeyTable, Statement
+from discreet.relational_joins import joined_source
 from discreet.relational_selection import SelectionStatement
 from discreet.schema import Kind, Registration, Type
 from discreet.sources import frame_at, select_spark
@@ -171,11 +167,10 @@ class SparkQuery:
         self._create(statement.keys, statement.steps)
         found: dict[int, Int128Array] = {}
         for result in statement.results:
-            measured = result.measurements if result.bins is None else result.measurements[-1:]
-            names = ", ".join(f"CAST(COALESCE(m{i}, 0) AS STRING)" for i in measured)
+            names = ", ".join(f"CAST(COALESCE(m{i}, 0) AS STRING)" for i in measured(result))
             rows = self._rows(f"SELECT CAST(g AS BIGINT), {names} FROM ({SPARK.sql(result.select)}) AS totals")
             # In hand: exact totals of the groups that have rows. Private.
-            found.update(_spread(rows, result, measured))
+            found.update(spread(rows, result))
         self._check_unchanged()
         return tuple(found[i] for i in range(len(found)))
 
@@ -198,11 +193,7 @@ class SparkQuery:
 
     def keys(self, statement: SelectionStatement, places: NDArray[np.int64]) -> tuple[tuple[Scalar, ...], ...]:
         """The keys of the candidates at those places, which have been released; in no order."""
-        chosen = (self._keys[place] for place in places.tolist())
-        return tuple(
-            tuple(_from_readable(value, type_) for value, type_ in zip(row, statement.types, strict=True))
-            for row in chosen
-        )
+        return tuple(from_texts(self._keys[place], statement.types) for place in places.tolist())
 
     def _check_unchanged(self) -> None:
         """Weights, groups and totals must come of one version of the files: every sensitivity rests on it."""
@@ -227,19 +218,6 @@ class SparkQuery:
         return [tuple(row) for row in self._session.sql(text).collect()]
 
 
-def _spread(rows: Sequence[tuple[Any, ...]], result: Result, measured: Sequence[int]) -> dict[int, Int128Array]:
-    """Every total in its place; places that are not given are 0."""
-    totals = []
-    for n in range(len(measured)):
-        values = [0] * result.cells
-        for row in rows:
-            values[row[0]] = int(row[n + 1])
-        totals.append(Int128Array.from_ints(values))
-    if result.bins is not None:
-        return dict(zip(result.measurements, level_totals(totals[0], result.bins), strict=True))
-    return dict(zip(result.measurements, totals, strict=True))
-
-
 # --- tables that are handed over --------------------------------------------------------------------------------------
 
 
@@ -258,27 +236,13 @@ def _handed_over(columns: Sequence[tuple[str, Type]], rows: Sequence[Sequence[st
 
 def _key_rows(table: KeyTable) -> str:
     columns = [(f"k{place}", type_) for place, type_ in enumerate(table.types)]
-    return _handed_over(columns, [[_key_text(value) for value in row] for row in table.rows], index="i")
-
-
-def _key_text(value: Scalar) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return _handed_over(columns, key_texts(table), index="i")
 
 
 def _lend_public(session: SparkSession, joins: Sequence[PlannedJoin]) -> None:
     """The public tables of joins, read here and handed over."""
-    with connect_duckdb() as connection:
-        load_public(connection, joins)
-        for i, join in enumerate(joins):
-            columns = join.table.registration.schema.columns
-            texts = ", ".join(f"CAST(c{place} AS VARCHAR)" for place in range(len(columns)))
-            rows = connection.execute(f"SELECT {texts} FROM {join_name(i)}").fetchall()
-            handed = [(f"c{n}", column.type) for n, column in enumerate(columns)]
-            session.sql(_handed_over(handed, rows)).createOrReplaceTempView(join_name(i))
+    for name, columns, rows in public_texts(joins):
+        session.sql(_handed_over(columns, rows)).createOrReplaceTempView(name)
 
 
 # --- keys that come back ----------------------------------------------------------------------------------------------
@@ -289,26 +253,3 @@ def _readable(name: str, type_: Type) -> str:
     if type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         return f"CAST(unix_micros(CAST({name} AS TIMESTAMP)) AS STRING)"
     return f"CAST({name} AS STRING)"
-
-
-_EPOCH = datetime.datetime(1970, 1, 1)
-
-
-def _from_readable(value: str | None, type_: Type) -> Scalar:
-    match type_.kind:
-        case _ if value is None:
-            return None
-        case Kind.TIMESTAMP:
-            return _EPOCH + datetime.timedelta(microseconds=int(value))
-        case Kind.TIMESTAMPTZ:
-            return _EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(microseconds=int(value))
-        case Kind.DATE:
-            return datetime.date.fromisoformat(value)
-        case Kind.DECIMAL:
-            return Decimal(value)
-        case Kind.INTEGER:
-            return int(value)
-        case Kind.BOOLEAN:
-            return value == "true"
-        case _:
-            return value

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from discreet.quirks.shifts import shift_limit
 from discreet.row_operands import Operands, Rule
 from discreet.schema import DATE, Kind
 from discreet.statement_parts import BIGINT, call, case, cast, decimal, engine_type, number, text, try_cast
@@ -126,35 +127,17 @@ def _shift(x: Operands, unit: str) -> exp.Expr:
     type_, count = x.operation.type, x.whole(1)
     if unit == "month":
         moved: exp.Expr = exp.Add(this=x(0), expression=_interval(count, "MONTH"))
-        limit = _month(_FIRST, -count) if count < 0 else _month(datetime.datetime(9999, 12, 1), -count)
-        # Months move a day within its month, so the first day of a month decides.
-        known: exp.Expr = (
-            exp.GTE(this=x(0), expression=_moment(limit, type_.kind))
-            if count < 0
-            else exp.LT(this=x(0), expression=_moment(_month(limit, 1), type_.kind))
-        )
+    elif type_ == DATE:
+        moved = exp.Add(this=x(0), expression=number(count))
     else:
-        if type_ == DATE:
-            moved, step = exp.Add(this=x(0), expression=number(count)), datetime.timedelta(days=count)
-        else:
-            moved = exp.Add(this=x(0), expression=_interval(count, "MICROSECOND"))
-            step = datetime.timedelta(microseconds=count)
-        known = (
-            exp.GTE(this=x(0), expression=_moment(_FIRST - step, type_.kind))
-            if count < 0
-            else exp.LTE(this=x(0), expression=_moment(_LAST - step, type_.kind))
-        )
+        moved = exp.Add(this=x(0), expression=_interval(count, "MICROSECOND"))
+    sign, limit = shift_limit(type_, unit, count)
+    known = {">=": exp.GTE, "<=": exp.LTE, "<": exp.LT}[sign](this=x(0), expression=_moment(limit, type_.kind))
     return case([(known, cast(exp.paren(moved), engine_type(type_)))])
 
 
 def _interval(count: int, unit: str) -> exp.Expr:
     return exp.Interval(this=exp.Literal.string(str(count)), unit=exp.Var(this=unit))
-
-
-def _month(day: datetime.datetime, months: int) -> datetime.datetime:
-    """The first day of the month so many months later."""
-    index = day.year * 12 + day.month - 1 + months
-    return datetime.datetime(index // 12, index % 12 + 1, 1)
 
 
 def _last_day(x: Operands) -> exp.Expr:

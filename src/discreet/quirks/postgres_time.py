@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from discreet.quirks.postgres_numbers import BLANK
 from discreet.quirks.postgres_words import let, quoted, said, type_name
+from discreet.quirks.shifts import shift_limit
 from discreet.quirks.spelling import words
 from discreet.row_operands import Operands, Rule
 from discreet.schema import Kind, Type
@@ -143,26 +144,16 @@ def _seconds_between(x: Operands) -> exp.Expr:
 # --- shifts -------------------------------------------------------------------------------------------------------
 
 
-def _month(day: datetime.datetime, months: int) -> datetime.datetime:
-    """The first day of the month so many months later."""
-    index = day.year * 12 + day.month - 1 + months
-    return datetime.datetime(index // 12, index % 12 + 1, 1)
-
-
 def _shift(x: Operands, unit: str) -> exp.Expr:
     """x plus a literal interval, where that stays in the years 1 to 9999: decided by x, before it is moved."""
     type_, count = x.operation.type, x.whole(1)
     if unit == "month":
         moved = f"interval '{count} months'"
-        # Months move a day within its month, so the first day of a month decides.
-        if count < 0:
-            known = f">= {_moment(_month(_FIRST, -count), type_)}"
-        else:
-            known = f"< {_moment(_month(_month(datetime.datetime(9999, 12, 1), -count), 1), type_)}"
     else:
         step = datetime.timedelta(days=count) if type_.kind is Kind.DATE else datetime.timedelta(microseconds=count)
         moved = _interval(step // _MICROSECOND)
-        known = f">= {_moment(_FIRST - step, type_)}" if count < 0 else f"<= {_moment(_LAST - step, type_)}"
+    sign, limit = shift_limit(type_, unit, count)
+    known = f"{sign} {_moment(limit, type_)}"
     return words(
         let(
             [said(x(0))],

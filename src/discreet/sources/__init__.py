@@ -8,9 +8,9 @@ record can make it fail or change its shape. DuckDB and the frame libraries are 
 from __future__ import annotations
 
 from discreet.sources.inspection import Inspection
-from discreet.sources.location import Location, identify, locate, where_it_was
+from discreet.sources.location import Location, identify, is_address, locate, where_it_was
 from discreet.sources.options import Reading, read_options
-from discreet.sources.postgres_tables import check_table, is_postgres, select_postgres
+from discreet.sources.postgres_tables import check_table, select_postgres
 from discreet.sources.reading import (
     attach,
     belongs,
@@ -32,7 +32,7 @@ from discreet.sources.registering import (
     register_frame,
     stored_reading,
 )
-from discreet.sources.spark_tables import frame_at, is_spark, is_spark_frame, is_spark_session, select_spark
+from discreet.sources.spark_tables import frame_at, is_spark_frame, is_spark_session, select_spark
 
 __all__ = [
     "Inspection",
@@ -52,9 +52,8 @@ __all__ = [
     "has_files",
     "identify",
     "inspect_source",
-    "is_postgres",
+    "is_address",
     "is_read_in_place",
-    "is_spark",
     "is_spark_frame",
     "is_spark_session",
     "locate",

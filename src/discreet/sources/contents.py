@@ -11,6 +11,7 @@ from discreet.errors import SourceError
 from discreet.schema import Registration
 from discreet.sources.files import sizes, source_files
 from discreet.sources.progress import count_read, reading_bytes
+from discreet.sources.reading import has_files
 
 __all__ = ["content_fingerprint"]
 
@@ -32,7 +33,7 @@ def content_fingerprint(registration: Registration, key: bytes) -> str:
     Raises:
         SourceError: a file is gone or cannot be read.
     """
-    if registration.format in ("frame", "postgres", "spark"):
+    if not has_files(registration):
         return ""
     parts = []
     with reading_bytes("fingerprint", lambda: sizes(registration.reader)):

@@ -129,16 +129,19 @@ def compression_of(path: str) -> str:
     Raises:
         SourceError: if it cannot be opened.
     """
-    packed = _packed(path)
+    packed = _packed(_head(path))
     return packed if packed == COMPRESSIONS.get(Path(path).suffix.lower()) else "none"
 
 
-def _packed(path: str) -> str:
+def _head(path: str) -> bytes:
     try:
         with Path(path).open("rb") as file:
-            head = file.read(4)
+            return file.read(4)
     except OSError as error:
         raise SourceError(f"source {path!r}", f"cannot be opened: {error.strerror}") from None
+
+
+def _packed(head: bytes) -> str:
     return next((name for magic, name in _MAGICS.items() if head.startswith(magic)), "none")
 
 
@@ -148,10 +151,8 @@ def check_name(path: str) -> None:
     Raises:
         SourceError: for a plain file called .gz or .zst, a packed file or a Parquet file called otherwise.
     """
-    ending = Path(path).suffix.lower()
-    said, packed = COMPRESSIONS.get(ending), _packed(path)
-    with Path(path).open("rb") as file:
-        head = file.read(4)
+    ending, head = Path(path).suffix.lower(), _head(path)
+    said, packed = COMPRESSIONS.get(ending), _packed(head)
     if said is None and packed != "none":
         right = next(ending for ending, name in COMPRESSIONS.items() if name == packed)
         raise SourceError(

@@ -6,12 +6,12 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from discreet.errors import SourceError, UsageError
 from discreet.sources.files import COMPRESSIONS, matching
 
-__all__ = ["FORMATS", "Location", "identify", "locate", "where_it_was"]
+__all__ = ["FORMATS", "Location", "identify", "is_address", "locate", "where_it_was"]
 
 _ENDINGS = {
     ".csv": "csv",
@@ -32,7 +32,7 @@ _ENDINGS = {
 FORMATS = ("csv", "jsonl", "log", "parquet", "duckdb", "sqlite")
 _DATABASES = ("duckdb", "sqlite")
 _PACKED_INSIDE = ("parquet", *_DATABASES)
-_SERVER = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
+_SERVER = re.compile(r"postgres(?:ql)?://|spark:", re.IGNORECASE)
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -108,14 +108,14 @@ def identify(source: str | os.PathLike[str], *, format: str | None = None, table
         UsageError: for an unknown `format`, or a table where there is none.
     """
     text = os.fspath(source)
-    if _SERVER.match(text):
+    if is_address(text):
+        if text[:6].lower() == "spark:":
+            from discreet.sources.spark_tables import identify_spark
+
+            return identify_spark(text, table)
         from discreet.sources.postgres_tables import identify_postgres
 
         return identify_postgres(text, table)
-    if text[:6].lower() == "spark:":
-        from discreet.sources.spark_tables import identify_spark
-
-        return identify_spark(text, table)
     if format is not None and format not in FORMATS:
         raise UsageError("format", f"must be one of {', '.join(FORMATS)}", format)
     if not text:
@@ -157,6 +157,11 @@ def identify(source: str | os.PathLike[str], *, format: str | None = None, table
     return Location(f"file:{path}", str(path), kind, _stem(path), delimiter=_delimiter(ending))
 
 
+def is_address(source: object) -> TypeGuard[str]:
+    """Whether a source is written as the address of a server, PostgreSQL's or Spark's: it is no path."""
+    return isinstance(source, str) and _SERVER.match(source) is not None
+
+
 def _is_a_name(text: str) -> bool:
     try:
         os.fsencode(text).decode("utf-8")
@@ -171,14 +176,7 @@ def where_it_was(source: str | os.PathLike[str], *, table: str | None = None) ->
     A source that was registered is planned by its stored schema, whatever became of its files.
     """
     text = os.fspath(source)
-    if (
-        not text
-        or _SERVER.match(text)
-        or text[:6].lower() == "spark:"
-        or not _is_a_name(text)
-        or Path(text).expanduser().exists()
-        or _GLOB.search(text)
-    ):
+    if not text or is_address(text) or not _is_a_name(text) or Path(text).expanduser().exists() or _GLOB.search(text):
         return ()
     found = []
     for before, after in ((text, table), text.rpartition("::")[::2]):

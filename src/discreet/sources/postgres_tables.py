@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from discreet.casts import MEANINGS
@@ -45,15 +45,10 @@ from discreet.sources.sql_text import identifier
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = ["check_table", "identify_postgres", "inspect_postgres", "is_postgres", "select_postgres"]
+__all__ = ["check_table", "identify_postgres", "inspect_postgres", "select_postgres"]
 
 _SCHEME = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
-
-
-def is_postgres(source: object) -> TypeGuard[str]:
-    """Whether a source is written as the address of a PostgreSQL database."""
-    return isinstance(source, str) and _SCHEME.match(source) is not None
 
 
 def identify_postgres(text: str, table: str | None) -> Location:

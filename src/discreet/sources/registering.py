@@ -50,6 +50,9 @@ _INSPECT = {
 }
 
 
+_INSPECT_SERVER = {"postgres": inspect_postgres, "spark": inspect_spark}
+
+
 def register(source: Location | str | os.PathLike[str], **options: Any) -> Registration:
     """Read the whole source once and fix what it is.
 
@@ -78,8 +81,8 @@ def inspect_source(source: Location | str | os.PathLike[str], **options: Any) ->
     if source.problem is not None:
         raise source.problem
     settled.check_format(source.format)
-    if source.format in ("postgres", "spark"):
-        found = (inspect_postgres if source.format == "postgres" else inspect_spark)(source, settled)
+    if source.format in _INSPECT_SERVER:
+        found = _INSPECT_SERVER[source.format](source, settled)
         reader = {**found.registration.reader, "options": {}}
         return replace(found, registration=replace(found.registration, reader=reader))
     with connect() as connection:

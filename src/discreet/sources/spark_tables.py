@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from discreet.engines.spark_session import fresh, session_at, silent
 from discreet.errors import SourceError, UsageError
@@ -42,7 +42,6 @@ __all__ = [
     "identify_spark",
     "inspect_spark",
     "inspect_spark_frame",
-    "is_spark",
     "is_spark_frame",
     "is_spark_session",
     "select_spark",
@@ -50,11 +49,6 @@ __all__ = [
 
 _ADDRESS = re.compile(r"spark:(?://[^/:]+:\d+|local(?:\[(?:\d+|\*)\])?)", re.IGNORECASE)
 _HINT = "spark:local::parquet./folder, spark:local::json./folder or spark://HOST:7077::schema.table"
-
-
-def is_spark(source: object) -> TypeGuard[str]:
-    """Whether a source is written as the address of a Spark master."""
-    return isinstance(source, str) and source[:6].lower() == "spark:"
 
 
 def is_spark_frame(source: object) -> bool:
