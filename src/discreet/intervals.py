@@ -108,20 +108,36 @@ _SCAN = 64
 _HALVINGS = 40
 """2^-46 of the way: less than the rounding of what is printed, and outwards."""
 
+_AT_ONCE = 2**14
+"""Points asked about in one call, about: few groups are asked about many points at once, many about one at a time."""
 
-def furthest(inside: Callable[[Floats], NDArray[np.bool_]], start: Floats, end: float) -> Floats:
-    """For each group the point furthest from `start` towards `end` that is inside (`start` if none is).
 
-    First a scan for the outermost inside point of an even grid, then halving between it and its outer
-    neighbour, ending outside: the interval is never too short by the search.
+def furthest(inside: Callable[[Floats], NDArray[np.bool_]], start: Floats, ends: tuple[float, float]) -> Floats:
+    """For each group the points furthest from `start` towards either of `ends` that are inside (`start` if none is).
+
+    First a scan for the outermost inside point of an even grid, then again within the cell between it and its outer
+    neighbour, ever finer, ending outside: the interval is never too short by the search.
+
+    Args:
+        inside: told points in an array whose last axis is the groups, says which are inside.
+        start: of each group.
+        ends: the limits.
+
+    Returns:
+        The points, shape (2, groups).
     """
-    steps = np.linspace(0.0, 1.0, _SCAN + 1)
-    outermost = np.zeros(len(start))
-    for step in steps[1:]:
-        outermost = np.where(inside(start + step * (end - start)), step, outermost)
-    inner, outer = outermost, np.minimum(outermost + 1.0 / _SCAN, 1.0)
-    for _ in range(_HALVINGS):
-        middle = (inner + outer) / 2.0
-        here = inside(start + middle * (end - start))
-        inner, outer = np.where(here, middle, inner), np.where(here, outer, middle)
-    return start + outer * (end - start)
+    way = np.asarray(ends)[:, None] - start
+    inner = np.zeros_like(way)
+    grid = np.linspace(0.0, 1.0, _SCAN + 1)[1:, None, None]
+    together = max(1, _AT_ONCE // max(1, way.size))
+    for first in range(0, _SCAN, together):
+        steps = grid[first : first + together]
+        inner = np.maximum(inner, np.max(np.where(inside(start + steps * way), steps, 0.0), axis=0))
+    width = np.minimum(inner + 1.0 / _SCAN, 1.0) - inner
+    bits = min(5, max(1, together.bit_length() - 1))  # so many halvings in one call
+    marks = np.arange(1, 2**bits)[:, None, None]
+    for _ in range(-(-_HALVINGS // bits)):
+        width = width / 2**bits
+        here = inside(start + (inner + marks * width) * way)
+        inner = inner + np.max(np.where(here, marks, 0), axis=0) * width
+    return start + (inner + width) * way

@@ -102,7 +102,8 @@ def _mean_ends(
         distance = np.abs(moments.sums - mean * moments.counts) - (unit_a + size * unit_b) / 2.0
         return pair_tail(np.maximum(distance, 0.0), a, size * b) >= 1.0 - confidence
 
-    return furthest(inside, start, limits[0]), furthest(inside, start, limits[1])
+    low, high = furthest(inside, start, limits)
+    return low, high
 
 
 def variance_with_interval(moments: Moments, confidence: float, *, sample: bool) -> tuple[Floats, Floats, Floats]:
@@ -145,7 +146,7 @@ def variance_with_interval(moments: Moments, confidence: float, *, sample: bool)
         distance -= (unit_z + 2.0 * widest * unit_a + factor * unit_b) / 2.0
         return triple_tail(np.maximum(distance, 0.0), z, 2.0 * widest * a, factor * b) >= left
 
-    low, high = furthest(inside, values, 0.0), furthest(inside, values, largest)
+    low, high = furthest(inside, values, (0.0, largest))
     if not sample:
         return values, low, high
     # n / (n - 1) falls with n; two rows at least, or there is no variance to speak of.
