@@ -105,6 +105,9 @@ class Watch:
         self.events.append("debited")
         return entry
 
+    def ahead(self):
+        return self.engine.ahead()
+
     def check(self, zones):
         self.engine.check(zones)
 

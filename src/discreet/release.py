@@ -86,7 +86,20 @@ def release(
         # nothing is read, nothing is written.
         balance = ledger.balance(plan.registration.source)
         return replayed(stored, plan, confidence, balance.left if balance else None)
-    source = entropy or SystemEntropy()
+    with engine.ahead():
+        return _released(plan, ledger, engine, confidence, charge, tell or _silence, entropy or SystemEntropy())
+
+
+def _released(
+    plan: Plan,
+    ledger: Ledger,
+    engine: Engine,
+    confidence: Fraction,
+    charge: Charge,
+    say: Callable[[str], None],
+    source: Entropy,
+) -> Answer:
+    """`release`, of what is not answered yet."""
     # What can be compiled is compiled before anything is charged. (With chosen groups there are no keys yet.)
     statement = _statement(plan, source, engine) if plan.selection is None else None
     engine.check(plan.zones())
@@ -104,7 +117,6 @@ def release(
         caps=charge.caps,
     )
     # The cost is on the disk. From here on nothing is refunded.
-    say = tell or _silence
     say("reading the rows")
     try:
         if plan.selection is not None:

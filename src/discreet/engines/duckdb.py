@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.bins import level_totals
-from discreet.engines.duckdb_connection import check_zones, connect, memory_limit_in_force
+from discreet.engines.duckdb_connection import OpenedAhead, check_zones, connect, memory_limit_in_force
 from discreet.errors import EngineError
 from discreet.laplace.limbs import Int128Array
 from discreet.plan import PlannedJoin
@@ -36,8 +36,9 @@ __all__ = ["DuckDBEngine", "DuckDBSession"]
 _SHIFT = 2**126
 _HALF = 2**64
 
-_DENSE = 2**20
-"""See `DuckDBSession._choose`."""
+_DENSE_BITS = 20
+"""Whole numbers that span less than 2^20 are joined (see `DuckDBSession._choose`) and grouped by their place, without
+hashing. For grouping, DuckDB wants to be told; a count is 8 bytes a place and thread."""
 
 _Limb = TypeVar("_Limb", np.int64, np.uint64)
 _Result = TypeVar("_Result")
@@ -58,12 +59,22 @@ class DuckDBEngine:
         self._registration = registration
         self._frame = frame
         self._threads = threads
+        self._ahead: OpenedAhead | None = None
 
     def check(self, zones: Collection[str]) -> None:
         """See `discreet.engines.engine.Engine.check`."""
         memory_limit_in_force()
         check_zones(zones)
         check_there(self._registration)
+
+    @contextmanager
+    def ahead(self) -> Iterator[None]:
+        """See `discreet.engines.engine.Engine.ahead`."""
+        with OpenedAhead(self._threads) as self._ahead:
+            try:
+                yield
+            finally:
+                self._ahead = None
 
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:
         """The totals of one statement, in a session of its own."""
@@ -79,7 +90,8 @@ class DuckDBEngine:
     def _open(
         self, stack: ExitStack, columns: Collection[int], joins: Sequence[PlannedJoin]
     ) -> tuple[duckdb.DuckDBPyConnection, Callable[[], bool]]:
-        connection = stack.enter_context(connect(threads=self._threads))
+        ahead, self._ahead = self._ahead, None
+        connection = stack.enter_context(ahead.lend() if ahead else connect(threads=self._threads))
         load_public(connection, joins)
         own = len(self._registration.schema.columns)
         private = [place for place in columns if place < own]
@@ -148,9 +160,11 @@ class DuckDBSession:
         """The way that is quicker here: both give the same totals, so only the time tells which it was (and the time
         of the engine is not protected). DuckDB looks whole numbers up by their place, without hashing, in an inner join
         whose smaller side spans at most so many of them."""
+        self._connection.execute(f"SET perfect_ht_threshold = {_DENSE_BITS}")
         self._create((), [("units", dense.units)])
+        self._connection.execute("RESET perfect_ht_threshold")
         # As doubles: the difference of two 64-bit numbers may not fit 64 bits.
-        span = f"SELECT coalesce(CAST(max(u0) AS DOUBLE) - min(u0) < {_DENSE}, TRUE) FROM units"
+        span = f"SELECT coalesce(CAST(max(u0) AS DOUBLE) - min(u0) < {2**_DENSE_BITS}, TRUE) FROM units"
         found = self._connection.execute(span).fetchone()
         others = [(name, select) for name, select in steps if name != "heavy"]
         if found is not None and found[0]:

@@ -10,7 +10,9 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,7 @@ from discreet.errors import UsageError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["check_zones", "connect", "memory_limit_in_force"]
+__all__ = ["OpenedAhead", "check_zones", "connect", "memory_limit_in_force"]
 
 _SIZE = re.compile(r"[1-9][0-9]{0,6}(\.[0-9]+)? ?([KMGT]i?B)", re.IGNORECASE)
 
@@ -54,6 +56,15 @@ def _zones() -> frozenset[str]:
         return frozenset(name for (name,) in connection.execute("SELECT name FROM pg_timezone_names()").fetchall())
 
 
+@dataclass(frozen=True)
+class _Opened:
+    connection: DuckDBPyConnection
+    stack: ExitStack
+
+    def close(self) -> None:
+        self.stack.close()
+
+
 @contextmanager
 def connect(*, threads: int | None = None, memory_limit: str | None = None) -> Iterator[DuckDBPyConnection]:
     """A connection for one piece of work; closed, and its spill folder removed, at the end of the block.
@@ -72,39 +83,81 @@ def connect(*, threads: int | None = None, memory_limit: str | None = None) -> I
         OSError: if no temporary folder can be made.
         KeyboardInterrupt: on Ctrl-C, also while the engine runs.
     """
+    opened = _open(threads, memory_limit)
+    try:
+        with _interruptible():
+            yield opened.connection
+    finally:
+        opened.close()
+
+
+class OpenedAhead:
+    """A connection as `connect` makes it, opened and closed by a thread while its user does something else: the two
+    take as long as a small query. It is empty until it is lent, so opening it looks at nothing.
+
+    Within its block `lend` may be called once. At the block's end the connection is closed, whether lent or not.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="discreet-duckdb")
+        self._opening = self._thread.submit(_open, threads, None)
+        self._lent = False
+
+    def __enter__(self) -> OpenedAhead:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if not self._lent and self._opening.exception() is None:
+            self._opening.result().close()
+        self._thread.shutdown()
+
+    @contextmanager
+    def lend(self) -> Iterator[DuckDBPyConnection]:
+        """The connection. At the end of this block it begins to be closed."""
+        opened = self._opening.result()
+        self._lent = True
+        try:
+            with _interruptible():
+                yield opened.connection
+        finally:
+            self._thread.submit(opened.close)
+
+
+def _open(threads: int | None, memory_limit: str | None) -> _Opened:
     import duckdb
 
-    # mkdtemp makes the folder with mode 0700. A process that is killed leaves it behind, empty or with
-    # spilled rows; the README says so.
-    spill = tempfile.mkdtemp(prefix="discreet-")
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "allow_persistent_secrets": False,
+        "python_enable_replacements": False,
+        # Nothing here depends on the order of rows; keeping it would only cost memory.
+        "preserve_insertion_order": False,
+    }
+    if threads is not None:
+        config["threads"] = threads
+    if (limit := memory_limit or memory_limit_in_force()) is not None:
+        config["memory_limit"] = limit
+    with ExitStack() as stack:
+        # mkdtemp makes the folder with mode 0700. A process that is killed leaves it behind, empty or with
+        # spilled rows; the README says so.
+        spill = tempfile.mkdtemp(prefix="discreet-")
+        stack.callback(shutil.rmtree, spill, ignore_errors=True)
+        connection = stack.enter_context(duckdb.connect(":memory:", config=config | {"temp_directory": spill}))
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET TimeZone = 'UTC'")
+        # Without it a filter may be pushed into Parquet statistics that leave NaN out.
+        connection.execute("SET parquet_can_have_nan = true")
+        return _Opened(connection, stack.pop_all())
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """What DuckDB makes of Ctrl-C is handed on as what it is."""
     try:
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "allow_community_extensions": False,
-            "allow_persistent_secrets": False,
-            "python_enable_replacements": False,
-            "temp_directory": spill,
-            # Nothing here depends on the order of rows; keeping it would only cost memory.
-            "preserve_insertion_order": False,
-        }
-        if threads is not None:
-            config["threads"] = threads
-        if (limit := memory_limit or memory_limit_in_force()) is not None:
-            config["memory_limit"] = limit
-        connection = duckdb.connect(":memory:", config=config)
-        try:
-            connection.execute("SET enable_progress_bar = false")
-            connection.execute("SET TimeZone = 'UTC'")
-            # Without it a filter may be pushed into Parquet statistics that leave NaN out.
-            connection.execute("SET parquet_can_have_nan = true")
-            yield connection
-        except RuntimeError as error:
-            # What DuckDB makes of Ctrl-C. It is handed on as what it is.
-            if type(error) is RuntimeError and str(error) == "Query interrupted":
-                raise KeyboardInterrupt from None
-            raise
-        finally:
-            connection.close()
-    finally:
-        shutil.rmtree(spill, ignore_errors=True)
+        yield
+    except RuntimeError as error:
+        if type(error) is RuntimeError and str(error) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise

@@ -63,6 +63,11 @@ class Engine(Protocol):
         """
         ...
 
+    def ahead(self) -> AbstractContextManager[None]:
+        """Begin what takes its time and looks at nothing, for the one session that may be opened within the block.
+        What was begun is gone at its end."""
+        ...
+
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:
         """The totals of one statement, in a session of its own: see `session` and `Session.totals`."""
         ...

@@ -7,7 +7,7 @@ puts into temporary tables are the parts of a WITH.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -62,6 +62,10 @@ class PostgresEngine:
                 for zone in (zone for zone in named if zone.lower() not in known):
                     rule = "is not known to the server. Nothing was charged"
                     raise UsageError("time zone", rule, zone, "write an offset such as '+08:00'")
+
+    def ahead(self) -> AbstractContextManager[None]:
+        """See `discreet.engines.engine.Engine.ahead`: nothing."""
+        return nullcontext()
 
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:
         """The totals of one statement, in a session of its own."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -62,6 +62,10 @@ class SparkEngine:
         """See `discreet.engines.engine.Engine.check`."""
         check_zones(zones)
         _without_engine_text(lambda: self._frame().schema)
+
+    def ahead(self) -> AbstractContextManager[None]:
+        """See `discreet.engines.engine.Engine.ahead`: nothing."""
+        return nullcontext()
 
     def run(self, statement: Statement) -> tuple[Int128Array, ...]:
         """The totals of one statement, in a session of its own."""
