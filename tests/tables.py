@@ -465,7 +465,9 @@ def _aggregates(with_unit: str | None, units: bool) -> st.SearchStrategy[tuple[s
     def sums(name: str) -> st.SearchStrategy[str]:
         bounds = st.sampled_from(_SUMS[name])
         call = st.sampled_from(("SUM", "AVG", "VAR_POP", "MEDIAN"))
-        return st.tuples(call, bounds).map(lambda p: f"{p[0]}({name}, contribution_bounds_per_row => {p[1]})")
+        # The squares of the widest are refused: their noise is beyond what doubles hold.
+        said = st.tuples(call, bounds).filter(lambda p: p != ("VAR_POP", "(-1e200, 1e200)"))
+        return said.map(lambda p: f"{p[0]}({name}, contribution_bounds_per_row => {p[1]})")
 
     counts = st.sampled_from(
         ("COUNT(*)", "COUNT(kind)", "COUNT(f)", "COUNT(time)", "COUNT(d38)", "COUNTIF(flag)", *DISTINCT)

@@ -43,6 +43,7 @@ from discreet.rendering import (
 )
 from discreet.schema import INTEGER, Type
 from discreet.sensitivity import row_weight
+from discreet.statement_parts import all_of, cast, joined, named, select, table
 
 __all__ = ["Compiler", "Dense", "KeyTable", "Result", "Statement", "compile_plan", "key_tables", "needed_columns"]
 
@@ -203,24 +204,20 @@ class Compiler:
         shared = shared_values(plan.measurements, values)
         columns: list[exp.Expr] = []
         for name, expression in zip(self.units, plan.unit.expressions, strict=True):
-            columns.append(exp.alias_(render(expression, self.quirks), name))
+            columns.append(named(render(expression, self.quirks), name))
         for name, key in zip(self.group_columns, plan.keys, strict=True):
-            columns.append(exp.alias_(render(key.expression, self.quirks), name))
+            columns.append(named(render(key.expression, self.quirks), name))
         for place in values:
             argument = plan.measurements[place].expression
             if argument is not None and place not in shared:
                 gridded = plan.measurements[place].grid is not None or plan.measurements[place].bins is not None
-                columns.append(exp.alias_((render_number if gridded else render)(argument, self.quirks), f"x{place}"))
-        base = exp.select(*(columns or [exp.alias_(number(1), "one")])).from_("source")
-        if plan.where is not None:
-            base = base.where(render(plan.where, self.quirks))
-        rows = exp.select("*").from_(base.subquery("r"))
-        for name in self.units:
-            rows = rows.where(present(column(name)))
+                columns.append(named((render_number if gridded else render)(argument, self.quirks), f"x{place}"))
+        where = () if plan.where is None else (render(plan.where, self.quirks),)
+        base = select(*(columns or [named(number(1), "one")]), of=table("source"), where=where)
+        kept = [present(column(name)) for name in self.units]
         if matched:
-            for i, keys in enumerate(plan.key_lists):
-                rows = rows.where(self._listed(i, keys))
-        return rows
+            kept += [self._listed(i, keys) for i, keys in enumerate(plan.key_lists)]
+        return select("*", of=base, called="r", where=kept)
 
     def heavy_units(self) -> exp.Select:
         """Units with more than C rows left after filter and key matching, and floor(S C / N), their weight."""
@@ -234,23 +231,23 @@ class Compiler:
         count = exp.Count(this=exp.Star())
         cut = self._quotient(weight * limit, count)
         chosen = case([(exp.GT(this=count.copy(), expression=number(limit)), cut)], number(weight))
-        units = exp.select(*self.units, exp.alias_(exp.Cast(this=chosen, to=BIGINT), "w"))
-        return units.from_(self.kept(matched=True).subquery("kept")).group_by(*self.units)
+        weight_column = named(cast(chosen, BIGINT), "w")
+        return select(*self.units, weight_column, of=self.kept(matched=True), called="kept", group_by=self.units)
 
     def heavy_among_units(self) -> exp.Select:
         """`heavy_units`, once ``units`` is there. (A heavy unit's weight is below S: N > C.)"""
         lighter = exp.LT(this=column("w"), expression=number(row_weight(row_level=False)))
-        return exp.select(*self.units, "w").from_("units").where(lighter)
+        return select(*self.units, "w", of=table("units"), where=[lighter])
 
     def heavy_pairs(self, measurement: Measurement) -> exp.Select:
         """Units in more than G groups, and floor(S G / M), their weight."""
-        return self._heavy(exp.select("*").from_("pairs"), measurement.limit, measurement.weight)
+        return self._heavy(select("*", of=table("pairs")), measurement.limit, measurement.weight)
 
     def _heavy(self, rows: exp.Select, limit: int, weight: int) -> exp.Select:
         count = exp.Count(this=exp.Star())
-        cut = exp.Cast(this=self._quotient(weight * limit, count), to=BIGINT)
-        grouped = exp.select(*self.units, exp.alias_(cut, "w")).from_(rows.subquery("kept"))
-        return grouped.group_by(*self.units).having(exp.GT(this=count.copy(), expression=number(limit)))
+        cut = named(cast(self._quotient(weight * limit, count), BIGINT), "w")
+        grouped = select(*self.units, cut, of=rows, called="kept", group_by=self.units)
+        return grouped.having(exp.GT(this=count.copy(), expression=number(limit)), copy=False)
 
     def pairs(self, places: Collection[int]) -> exp.Select:
         """The distinct (unit, group) pairs among kept rows with listed keys, with the unit's own total there,
@@ -259,29 +256,27 @@ class Compiler:
         own = {i: self.plan.measurements[i] for i in places if self.plan.measurements[i].ends is not None}
         kept = self.kept(matched=True, values=list(own))
         if any(m.grid is not None for m in own.values()):
-            kept = exp.select("*", *self._clamped(own)).from_(kept.subquery("kept"))
-        totals = [exp.alias_(_own_total(m, i), f"s{i}") for i, m in own.items()]
-        return exp.select(*names, *totals).from_(kept.subquery("rows")).group_by(*names)
+            kept = select("*", *self._clamped(own), of=kept, called="kept")
+        totals = [named(_own_total(m, i), f"s{i}") for i, m in own.items()]
+        return select(*names, *totals, of=kept, called="rows", group_by=names)
 
     def row_totals(self, places: tuple[int, ...]) -> exp.Select:
         """For each listed group: the sums of w, or of w * q, over its rows."""
         measurements = {i: self.plan.measurements[i] for i in places}
         # A row whose key is not listed is left behind when the groups are matched with the keys; here it need
         # not be filtered out. (The count of a unit's rows, `heavy_units`, does filter.)
-        rows = exp.select("*", *self._clamped(measurements)).from_(
-            self.kept(matched=False, values=places).subquery("kept")
-        )
+        kept = self.kept(matched=False, values=places)
+        rows = select("*", *self._clamped(measurements), of=kept, called="kept")
         weight: exp.Expr | None = None
         if self.plan.unit.row_level:
-            weighted = exp.select("*").from_(rows.subquery("rows"))
+            weighted = select("*", of=rows, called="rows")
         else:
             standard = next(iter(measurements.values())).weight
             weight = column("w", "rows")
             weighted = self._weighted(rows, "heavy", standard)
         shared = shared_values(self.plan.measurements, places)
-        totals = [exp.alias_(_total(m, i, weight, shared, self.quirks), f"m{i}") for i, m in measurements.items()]
-        grouped = exp.select(*self.group_columns, *totals).from_(weighted.subquery("rows"))
-        return self._indexed(grouped, [f"m{i}" for i in places])
+        totals = [named(_total(m, i, weight, shared, self.quirks), f"m{i}") for i, m in measurements.items()]
+        return self._indexed(totals, weighted, [f"m{i}" for i in places])
 
     def leaf_totals(self, place: int, bins: Bins) -> exp.Select:
         """For each listed group and leaf that has rows: the sum of the weights of its rows."""
@@ -291,24 +286,22 @@ class Compiler:
         value = on_grid(column(f"x{place}"), measurement.expression.type, bins.grid, self.quirks)
         leaf = leaf_of(value, bins, self.quirks)
         kept = self.kept(matched=False, values=(place,))
-        rows = exp.select("*", exp.alias_(leaf, "leaf")).from_(kept.subquery("kept"))
+        rows = select("*", named(leaf, "leaf"), of=kept, called="kept")
         weight: exp.Expr = number(1)
         if not self.plan.unit.row_level:
             rows, weight = self._weighted(rows, "heavy", measurement.weight), column("w")
-        grouped = exp.select(*self.group_columns, "leaf", exp.alias_(exp.Sum(this=weight), f"m{place}"))
-        grouped = grouped.from_(rows.subquery("rows")).where(present(column("leaf")))
-        return self._indexed(grouped, [f"m{place}"], leaves=bins.count)
+        total = named(exp.Sum(this=weight), f"m{place}")
+        return self._indexed([total], rows, [f"m{place}"], leaves=bins.count)
 
     def pair_totals(self, places: tuple[int, ...]) -> exp.Select:
         """For each listed group: the sum of the weights of the units in it, or of w times their own totals, clamped."""
         measurements = {i: self.plan.measurements[i] for i in places}
         standard = measurements[places[0]].weight
-        rows, weight = exp.select("*").from_("pairs"), None
+        rows, weight = select("*", of=table("pairs")), None
         if standard > 1:
             rows, weight = self._weighted(rows, "heavy_pairs", standard), column("w", "rows")
-        totals = [exp.alias_(_pair_total(m, i, weight), f"m{i}") for i, m in measurements.items()]
-        grouped = exp.select(*self.group_columns, *totals).from_(rows.subquery("rows"))
-        return self._indexed(grouped, [f"m{i}" for i in places])
+        totals = [named(_pair_total(m, i, weight), f"m{i}") for i, m in measurements.items()]
+        return self._indexed(totals, rows, [f"m{i}" for i in places])
 
     def distinct_values(self, place: int, hash_key: int) -> list[tuple[str, exp.Select]]:
         """Steps to ``values{place}``: the (group, x) pairs that some unit counts.
@@ -319,36 +312,40 @@ class Compiler:
         """
         groups, x = self.group_columns, f"x{place}"
         names = [*self.units, *groups, x]
-        kept = self.kept(matched=True, values=(place,)).subquery("kept")
-        triples = exp.select(*names).from_(kept).where(present(column(x))).group_by(*names)
+        kept = self.kept(matched=True, values=(place,))
+        triples = select(*names, of=kept, called="kept", where=[present(column(x))], group_by=names)
         if not self.units:
             return [(f"values{place}", triples)]  # each row is a unit, with one triple
-        limit = number(self.plan.measurements[place].limit)
-        crowded = exp.select(*self.units).from_(f"triples{place}").group_by(*self.units)
-        crowded = crowded.having(exp.GT(this=exp.Count(this=exp.Star()), expression=limit))
-        on = exp.and_(*(exp.EQ(this=column(u, "t"), expression=column(u, f"crowded{place}")) for u in self.units))
-        own = exp.select(*(exp.alias_(column(name, "t"), name) for name in names))
-        own = own.from_(exp.to_table(f"triples{place}").as_("t"))
-        few = own.join(f"crowded{place}", on=on, join_type="anti")
+        limit = self.plan.measurements[place].limit
+        crowded = select(*self.units, of=table(f"triples{place}"), group_by=self.units)
+        crowded.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(limit)), copy=False)
+
+        def own(*more: exp.Expr) -> exp.Select:
+            return select(*(named(column(n, "t"), n) for n in names), *more, of=table(f"triples{place}", "t"))
+
+        def same() -> exp.Expr:
+            return all_of(exp.EQ(this=column(u, "t"), expression=column(u, f"crowded{place}")) for u in self.units)
+
+        few = joined(own(), f"crowded{place}", same(), "ANTI")
         argument = self.plan.measurements[place].expression
         if argument is None:
             raise AssertionError
         types = [*self.unit_types, *self.group_types, argument.type]
-        hashed = exp.alias_(keyed_hash([column(name, "t") for name in names], types, hash_key, self.quirks), "h")
-        many = own.select(hashed).join(f"crowded{place}", on=on.copy())
+        hashed = named(keyed_hash([column(name, "t") for name in names], types, hash_key, self.quirks), "h")
+        many = joined(own(hashed), f"crowded{place}", same())
         order = exp.Order(expressions=[exp.Ordered(this=column(n), nulls_first=True) for n in ("h", *groups, x)])
         rank = exp.Window(this=exp.RowNumber(), partition_by=[column(u) for u in self.units], order=order)
-        ranked = exp.select(*groups, x, exp.alias_(rank, "r")).from_(many.subquery("many"))
-        first = exp.select(*groups, x).from_(ranked.subquery("ranked"))
-        first = first.where(exp.LTE(this=column("r"), expression=limit.copy()))
-        both = exp.select(*groups, x).from_(few.subquery("few")).union(first, distinct=False)
-        counted = exp.select(*groups, x).from_(both.subquery("counted")).group_by(*groups, x)
+        ranked = select(*groups, x, named(rank, "r"), of=many, called="many")
+        within = exp.LTE(this=column("r"), expression=number(limit))
+        first = select(*groups, x, of=ranked, called="ranked", where=[within])
+        both = select(*groups, x, of=few, called="few").union(first, distinct=False, copy=False)
+        counted = select(*groups, x, of=both, called="counted", group_by=[*groups, x])
         return [(f"triples{place}", triples), (f"crowded{place}", crowded), (f"values{place}", counted)]
 
     def value_totals(self, place: int) -> exp.Select:
         """For each listed group: how many values some unit counts in it."""
-        total = exp.alias_(exp.Count(this=exp.Star()), f"m{place}")
-        return self._indexed(exp.select(*self.group_columns, total).from_(f"values{place}"), [f"m{place}"])
+        total = named(exp.Count(this=exp.Star()), f"m{place}")
+        return self._indexed([total], table(f"values{place}"), [f"m{place}"])
 
     def _weighted(self, rows: exp.Select, heavy: str, standard: int) -> exp.Select:
         """The rows with w: the weight of a heavy unit's rows, S for all others."""
@@ -356,33 +353,35 @@ class Compiler:
             # A unit that is not among them has no rows with listed keys: its rows are in no listed group anyway.
             same = exp.EQ(this=column("u0", "kept"), expression=column("u0", "units"))
             every = exp.Column(this=exp.Star(), table=exp.to_identifier("kept"))
-            return exp.select(every, column("w", "units")).from_(rows.subquery("kept")).join("units", on=same)
-        on = exp.and_(*(exp.EQ(this=column(u, "kept"), expression=column(u, heavy)) for u in self.units))
+            return joined(select(every, column("w", "units"), of=rows, called="kept"), "units", same)
+        on = all_of(exp.EQ(this=column(u, "kept"), expression=column(u, heavy)) for u in self.units)
         weight = exp.Coalesce(this=column("w", heavy), expressions=[number(standard)])
         star = exp.Column(this=exp.Star(), table=exp.to_identifier("kept"))
-        return (
-            exp.select(star, exp.alias_(weight, "w")).from_(rows.subquery("kept")).join(heavy, on=on, join_type="left")
-        )
+        return joined(select(star, named(weight, "w"), of=rows, called="kept"), heavy, on, "LEFT")
 
     def _clamped(self, measurements: Mapping[int, Measurement]) -> list[exp.Expr]:
         return [
-            exp.alias_(on_grid(column(f"x{i}"), m.expression.type, m.grid, self.quirks), f"q{i}")
+            named(on_grid(column(f"x{i}"), m.expression.type, m.grid, self.quirks), f"q{i}")
             for i, m in measurements.items()
             if m.grid is not None and m.expression is not None
         ]
 
-    def _indexed(self, grouped: exp.Select, totals: list[str], leaves: int = 0) -> exp.Select:
-        """The grouped totals of listed groups only, each with its place instead of its keys (and its leaf)."""
+    def _indexed(
+        self, totals: list[exp.Expr], rows: exp.Table | exp.Query, names: list[str], leaves: int = 0
+    ) -> exp.Select:
+        """The totals, called `names`, of listed groups only, each with its place instead of its keys (and its leaf)."""
         lists = self.plan.key_lists
-        names = [*self.group_columns, *(["leaf"] if leaves else [])]
-        grouped = grouped.group_by(*names) if names else grouped
+        by, found = list(self.group_columns), []
+        if leaves:
+            by, found = [*by, "leaf"], [present(column("leaf"))]
+        grouped = select(*by, *totals, of=rows, called="rows", where=found, group_by=by)
         index: exp.Expr = column("leaf", "totals") if leaves else number(0)
-        selected = exp.select(*totals).from_(grouped.subquery("totals"))
+        selected = select(*names, of=grouped, called="totals")
         for i, keys in enumerate(lists):
             stride = prod(len(later.rows) for later in lists[i + 1 :]) * max(1, leaves)
             index = exp.Add(this=index, expression=exp.Mul(this=column("i", f"keys{i}"), expression=number(stride)))
-            selected = selected.join(f"keys{i}", on=self._same_key("totals", i, keys))
-        return selected.select(exp.alias_(index, "g"))
+            joined(selected, f"keys{i}", self._same_key("totals", i, keys))
+        return selected.select(named(index, "g"), copy=False)
 
     def _quotient(self, whole: int, count: exp.Expr) -> exp.Expr:
         return self.quirks.quotient(number(whole), count, whole >= 2**62)
@@ -396,21 +395,23 @@ class Compiler:
                 same.append(self.quirks.same(value, listed, self.group_types[grouping]))
             else:
                 same.append(exp.EQ(this=value, expression=listed))
-        return exp.and_(*same)
+        return all_of(same)
 
     def _listed(self, place: int, keys: KeyList) -> exp.Expr:
         """Whether a row's key is listed: a semi-join with the keys."""
-        listed = exp.select("k0").from_(f"keys{place}")
+        listed = table(f"keys{place}")
         if len(keys.columns) > 1:
-            return exp.Exists(this=exp.select(number(1)).from_(f"keys{place}").where(self._same_key(None, place, keys)))
+            same = self._same_key(None, place, keys)
+            return exp.Exists(this=select(number(1), of=listed, where=[same]))
         value = column(f"e{keys.columns[0]}")
         if (ends := _range(keys)) is not None:
             return exp.Between(this=value, low=number(ends[0]), high=number(ends[1]))
         # Of one column: an IN over the keys that are not NULL.
         if not keys.may_be_missing(0):
-            return exp.In(this=value, query=listed.subquery())
-        among = exp.In(this=value, query=listed.where(present(column("k0"))).subquery())
-        return exp.or_(among, exp.Is(this=value.copy(), expression=exp.Null()))
+            return exp.In(this=value, query=exp.Subquery(this=select("k0", of=listed)))
+        there = select("k0", of=listed, where=[present(column("k0"))])
+        among = exp.In(this=value, query=exp.Subquery(this=there))
+        return exp.or_(among, exp.Is(this=value.copy(), expression=exp.Null()), copy=False)
 
 
 def shared_values(measurements: Sequence[Measurement], places: Collection[int]) -> dict[int, int]:
@@ -431,11 +432,11 @@ def _total(
     grid = measurement.grid
     if grid is None:
         if measurement.expression is None:
-            return exp.Count(this=exp.Star()) if weight is None else exp.Sum(this=weight)
+            return exp.Count(this=exp.Star()) if weight is None else exp.Sum(this=weight.copy())
         argument = column(f"q{shared[place]}" if place in shared else f"x{place}", "rows")
         if measurement.statistic != "count_if":
             return _present(argument, weight)
-        return exp.Sum(this=case([(argument, number(1) if weight is None else weight)], number(0)))
+        return exp.Sum(this=case([(argument, number(1) if weight is None else weight.copy())], number(0)))
     value: exp.Expr = column(f"q{place}", "rows")
     size = measurement.weight * (grid.largest_square if measurement.statistic == "centred_square" else grid.largest)
     if measurement.statistic == "centred_square":
@@ -444,14 +445,14 @@ def _total(
         # The sum of w (2q - c) is 2 (sum of w q) - c (sum of w), over rows where q is present; in integers, exactly.
         # |sum of w q| <= S B 2^36 < 2^125 (`choose_grid`), so its double fits too.
         doubled = exp.Mul(this=number(2), expression=_weighted_sum(value, weight))
-        counted = exp.Cast(this=_present(value, weight), to=HUGEINT)
+        counted = cast(_present(value, weight), HUGEINT)
         centre = exp.Mul(this=number(grid.lowest + grid.highest), expression=counted)
         return exp.Sub(this=doubled, expression=centre)
     elif measurement.statistic == "centred_sum":
         value, size = centred(value, grid), measurement.weight * grid.width
     if size >= 2**62:
-        value = exp.Cast(this=value, to=HUGEINT)
-        weight = None if weight is None else exp.Cast(this=weight, to=HUGEINT)
+        value = cast(value, HUGEINT)
+        weight = None if weight is None else cast(weight.copy(), HUGEINT)
     return _weighted_sum(value, weight)
 
 
@@ -459,7 +460,7 @@ def _own_total(measurement: Measurement, place: int) -> exp.Expr:
     """What one unit has in one group, before it is clamped: an exact integer, at most B 2^36 < 2^106 in size
     (`choose_grid`). NULL where it has no value there."""
     if measurement.grid is not None:
-        return exp.Sum(this=exp.Cast(this=column(f"q{place}"), to=HUGEINT))
+        return exp.Sum(this=cast(column(f"q{place}"), HUGEINT))
     if measurement.expression is None:
         return exp.Count(this=exp.Star())
     argument = column(f"x{place}")
@@ -473,26 +474,26 @@ def _pair_total(measurement: Measurement, place: int, weight: exp.Expr | None) -
     if measurement.ends is None:
         return exp.Count(this=exp.Star()) if weight is None else exp.Sum(this=weight.copy())
     low, high = measurement.ends
-    own = exp.Cast(this=column(f"s{place}", "rows"), to=HUGEINT)
+    own = cast(column(f"s{place}", "rows"), HUGEINT)
     below, above = (node(this=own.copy(), expression=number(end)) for node, end in ((exp.LT, low), (exp.GT, high)))
     # NULL, no value, is neither below nor above, and stays NULL.
     clamped = case([(below, _wide(low)), (above, _wide(high))], own)
-    return _weighted_sum(clamped, None if weight is None else exp.Cast(this=weight.copy(), to=HUGEINT))
+    return _weighted_sum(clamped, None if weight is None else cast(weight.copy(), HUGEINT))
 
 
 def _wide(value: int) -> exp.Expr:
-    return exp.Cast(this=number(value), to=HUGEINT)
+    return cast(number(value), HUGEINT)
 
 
 def _weighted_sum(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
-    return exp.Sum(this=value.copy() if weight is None else exp.Mul(this=weight, expression=value.copy()))
+    return exp.Sum(this=value.copy() if weight is None else exp.Mul(this=weight.copy(), expression=value.copy()))
 
 
 def _present(value: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
     """The weights of the rows in which a value is present."""
     if weight is None:
         return exp.Count(this=value)
-    return exp.Sum(this=case([(present(value), weight)], number(0)))
+    return exp.Sum(this=case([(present(value), weight.copy())], number(0)))
 
 
 def _range(keys: KeyList) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ from discreet.quirks import DUCKDB, Quirks, quirks_of
 from discreet.relational import Compiler, KeyTable, compile_plan, key_tables, needed_columns
 from discreet.relational_joins import joined_source
 from discreet.schema import Type
-from discreet.statement_parts import column, number
+from discreet.statement_parts import all_of, column, joined, named, number, select, table
 
 __all__ = ["SelectionStatement", "check_sayable", "compile_selection"]
 
@@ -52,26 +52,25 @@ def compile_selection(plan: Plan, limit: int, hash_key: int, quirks: Quirks = DU
     compiler = Compiler(plan, quirks)
     types = tuple(key.expression.type for key in plan.keys)
     units, groups = compiler.units, compiler.group_columns
-    kept = exp.select("*").from_(compiler.kept(matched=True).subquery("kept"))
+    kept = select("*", of=compiler.kept(matched=True), called="kept")
+    number_of_units = named(exp.Count(this=exp.Star()), "d")
     steps: list[tuple[str, exp.Expr]] = []
     if not units:
         # Each row is a unit, in one group: there is nothing to limit.
-        counted = exp.select(*groups, exp.alias_(exp.Count(this=exp.Star()), "d"))
-        candidates = counted.from_(kept.subquery("kept")).group_by(*groups)
+        candidates = select(*groups, number_of_units, of=kept, called="kept", group_by=groups)
     else:
         names = [*units, *groups]
-        steps.append(("unit_groups", exp.select(*names).from_(kept.subquery("kept")).group_by(*names)))
-        crowded = exp.select(*units).from_("unit_groups").group_by(*units)
-        steps.append(("crowded", crowded.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(limit)))))
+        steps.append(("unit_groups", select(*names, of=kept, called="kept", group_by=names)))
+        crowded = select(*units, of=table("unit_groups"), group_by=units)
+        crowded.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(limit)), copy=False)
+        steps.append(("crowded", crowded))
         steps.append(("counted", _counted(compiler, limit, hash_key)))
-        same = exp.and_(*(exp.EQ(this=column(u, "p"), expression=column(u, "crowded")) for u in units))
-        among = exp.Exists(this=exp.select(number(1)).from_("crowded").where(same))
-        others = exp.select(*groups).from_(exp.to_table("unit_groups").as_("p")).where(exp.not_(among))
-        pairs = others.union(exp.select(*groups).from_("counted"), distinct=False).subquery("pairs")
-        counted = exp.select(*groups, exp.alias_(exp.Count(this=exp.Star()), "d"))
-        candidates = counted.from_(pairs).group_by(*groups)
-    place = exp.Sub(this=exp.Window(this=exp.RowNumber()), expression=number(1))
-    steps.append(("candidates", exp.select(exp.alias_(place, "i"), "*").from_(candidates.subquery("counted"))))
+        among = exp.Exists(this=select(number(1), of=table("crowded"), where=[_crowded(compiler)]))
+        others = select(*groups, of=table("unit_groups", "p"), where=[exp.Not(this=among)])
+        pairs = others.union(select(*groups, of=table("counted")), distinct=False, copy=False)
+        candidates = select(*groups, number_of_units, of=pairs, called="pairs", group_by=groups)
+    place = named(exp.Sub(this=exp.Window(this=exp.RowNumber()), expression=number(1)), "i")
+    steps.append(("candidates", select(place, "*", of=candidates, called="counted")))
     return SelectionStatement(key_tables(plan), tuple(steps), types)
 
 
@@ -94,15 +93,18 @@ def check_sayable(plan: Plan) -> None:
 def _counted(compiler: Compiler, limit: int, hash_key: int) -> exp.Select:
     """The groups in which crowded units are counted. Which those are depends on the unit's own pairs alone."""
     units, groups = compiler.units, compiler.group_columns
-    on = exp.and_(*(exp.EQ(this=column(u, "p"), expression=column(u, "crowded")) for u in units))
-    named = [exp.alias_(column(name, "p"), name) for name in (*units, *groups)]
+    own = [named(column(name, "p"), name) for name in (*units, *groups)]
     values: list[exp.Expr] = [column(name, "p") for name in (*units, *groups)]
     # Only that each of a unit's groups is as likely to be counted as the others rests on the hash, not privacy.
     hash_ = compiler.quirks.pair_hash(values, [*compiler.unit_types, *compiler.group_types], hash_key)
-    hashed = exp.alias_(hash_, "h")
-    pairs = exp.select(*named, hashed).from_(exp.to_table("unit_groups").as_("p")).join("crowded", on=on)
+    pairs = joined(select(*own, named(hash_, "h"), of=table("unit_groups", "p")), "crowded", _crowded(compiler))
     order = [exp.Ordered(this=column(name), nulls_first=True) for name in ("h", *groups)]
     rank = exp.Window(this=exp.RowNumber(), partition_by=[column(u) for u in units], order=exp.Order(expressions=order))
-    ranked = exp.select(*groups, exp.alias_(rank, "r")).from_(pairs.subquery("pairs"))
+    ranked = select(*groups, named(rank, "r"), of=pairs, called="pairs")
     first = exp.LTE(this=column("r"), expression=number(limit))
-    return exp.select(*groups).from_(ranked.subquery("ranked")).where(first)
+    return select(*groups, of=ranked, called="ranked", where=[first])
+
+
+def _crowded(compiler: Compiler) -> exp.Expr:
+    """Whether a pair's unit is this crowded one."""
+    return all_of(exp.EQ(this=column(u, "p"), expression=column(u, "crowded")) for u in compiler.units)

@@ -1,7 +1,12 @@
-"""Small parts of statements, as sqlglot expressions that mean the same on every engine."""
+"""Small parts of statements, as sqlglot expressions that mean the same on every engine.
+
+A part is taken as it is, not copied, by what it is put into (sqlglot's own building methods copy all they are given,
+time after time, which takes longer than everything else): one that is needed twice is copied by whoever needs it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 from sqlglot import exp
@@ -13,6 +18,7 @@ __all__ = [
     "BIGINT",
     "DOUBLE",
     "HUGEINT",
+    "all_of",
     "call",
     "case",
     "cast",
@@ -20,8 +26,12 @@ __all__ = [
     "column",
     "decimal",
     "engine_type",
+    "joined",
+    "named",
     "number",
     "present",
+    "select",
+    "table",
     "text",
     "try_cast",
     "whole_ends",
@@ -105,3 +115,58 @@ def whole_ends(grid: Grid) -> tuple[int, int]:
     """The whole numbers between which a whole number is clamped: at the bounds, or just outside."""
     lower, upper = grid.bounds.lower, grid.bounds.upper
     return lower.numerator // lower.denominator, -(-upper.numerator // upper.denominator)
+
+
+def named(x: exp.Expr, name: str) -> exp.Expr:
+    """x AS name."""
+    return exp.Alias(this=x, alias=exp.to_identifier(name))
+
+
+def table(name: str, called: str | None = None) -> exp.Table:
+    """One of our own tables."""
+    alias = None if called is None else exp.TableAlias(this=exp.to_identifier(called))
+    return exp.Table(this=exp.to_identifier(name), alias=alias)
+
+
+def all_of(conditions: Iterable[exp.Expr]) -> exp.Expr:
+    """All of them."""
+    return exp.and_(*conditions, copy=False)
+
+
+def select(
+    *columns: exp.Expr | str,
+    of: exp.Table | exp.Query,
+    called: str | None = None,
+    where: Iterable[exp.Expr] = (),
+    group_by: Iterable[str] = (),
+) -> exp.Select:
+    """SELECT columns FROM of AS called WHERE all of the conditions GROUP BY these columns.
+
+    Args:
+        columns: expressions, or names of columns; "*" for all.
+        of: a table, or a query, which is then to be called something.
+        called: the query's name.
+        where: conditions; none for all rows.
+        group_by: names of columns; none for no grouping.
+    """
+    alias = None if called is None else exp.TableAlias(this=exp.to_identifier(called))
+    source = of if isinstance(of, exp.Table) else exp.Subquery(this=of, alias=alias)
+    made = exp.Select().select(*(_selected(c) if isinstance(c, str) else c for c in columns), copy=False)
+    made.from_(source, copy=False)
+    conditions, groups = list(where), [column(name) for name in group_by]
+    if conditions:
+        made.where(*conditions, copy=False)
+    if groups:
+        made.group_by(*groups, copy=False)
+    return made
+
+
+def _selected(name: str) -> exp.Expr:
+    return exp.Star() if name == "*" else column(name)
+
+
+def joined(rows: exp.Select, other: str, on: exp.Expr, how: str = "") -> exp.Select:
+    """The rows with their counterparts in another table of ours; `how` is "LEFT", "ANTI" or, for an inner join, ""."""
+    kind = {"kind": how} if how == "ANTI" else {"side": how} if how else {}
+    rows.append("joins", exp.Join(this=table(other), on=on, **kind))
+    return rows
