@@ -174,11 +174,14 @@ def _sum_from_mean(
     unit_a, unit_b = (float(m.unit_value) for m in measurements)
     width = pair_quantile(a, abs(float(centre)) * b, float(confidence)) + (unit_a + abs(float(centre)) * unit_b) / 2.0
     first, second = measurements[0].unit_value, centre * measurements[1].unit_value
-    exact = [s * first + n * second for s, n in zip(totals[0].to_ints(), totals[1].to_ints(), strict=True)]
+    # Over one denominator, as reducing a fraction for every group takes long.
+    d = math.lcm(first.denominator, second.denominator)
+    of_first, of_second = int(first * d), int(second * d)
+    exact = [s * of_first + n * of_second for s, n in zip(totals[0].to_ints(), totals[1].to_ints(), strict=True)]
     values: tuple[int | float, ...]
     if whole:
-        values = tuple(math.floor(x + Fraction(1, 2)) for x in exact)
+        values = tuple((2 * x + d) // (2 * d) for x in exact)
         width = math.floor(width + 0.5)
     else:
-        values = tuple(_ratio(x.numerator, x.denominator) for x in exact)
+        values = tuple(_ratio(x, d) for x in exact)
     return Estimate(values, tuple(v - width for v in values), tuple(v + width for v in values))

@@ -59,7 +59,7 @@ def parse_rational(name: str, value: object, *, rule: str = "must be a finite nu
         if not value.is_finite():
             raise UsageError(name, rule, str(value))
         return parse_rational(name, str(value), rule=rule)
-    if isinstance(value, SupportsIndex):
+    if isinstance(value, int | SupportsIndex):  # in this order: a protocol takes long to ask
         return Fraction(value.__index__())
     if isinstance(value, float):
         return parse_rational(name, repr(float(value)), rule=rule)

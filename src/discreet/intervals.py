@@ -138,7 +138,7 @@ def furthest(inside: Callable[[Floats], NDArray[np.bool_]], start: Floats, ends:
         steps = grid[first : first + together]
         inner = np.maximum(inner, np.max(np.where(inside(start + steps * way), steps, 0.0), axis=0))
     width = np.minimum(inner + 1.0 / _SCAN, 1.0) - inner
-    bits = min(5, max(1, together.bit_length() - 1))  # so many halvings in one call
+    bits = min(5, max(1, (together // 8).bit_length() - 1))  # so many halvings in one call
     marks = np.arange(1, 2**bits)[:, None, None]
     for _ in range(-(-_HALVINGS // bits)):
         width = width / 2**bits
