@@ -27,7 +27,7 @@ from discreet.relational import KeyTable, Statement
 from discreet.relational_joins import joined_source
 from discreet.relational_selection import SelectionStatement
 from discreet.schema import Kind, Registration, Type
-from discreet.sources import check_table, select_postgres
+from discreet.sources.postgres_tables import check_table, select_postgres
 
 if TYPE_CHECKING:
     from psycopg import Connection

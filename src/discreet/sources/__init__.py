@@ -10,7 +10,6 @@ from __future__ import annotations
 from discreet.sources.inspection import Inspection
 from discreet.sources.location import Location, identify, is_address, locate, where_it_was
 from discreet.sources.options import Reading, read_options
-from discreet.sources.postgres_tables import check_table, select_postgres
 from discreet.sources.reading import (
     attach,
     belongs,
@@ -42,7 +41,6 @@ __all__ = [
     "belongs",
     "check_frame",
     "check_stored",
-    "check_table",
     "check_there",
     "describe",
     "extended",
@@ -62,7 +60,6 @@ __all__ = [
     "register_frame",
     "relation",
     "same_files",
-    "select_postgres",
     "select_spark",
     "stored_reading",
     "where_it_was",

@@ -21,7 +21,6 @@ from discreet.sources.location import Location, locate
 from discreet.sources.logs import inspect_log
 from discreet.sources.options import ReadOptions, read_options
 from discreet.sources.parquet import inspect_parquet
-from discreet.sources.postgres_tables import inspect_postgres
 from discreet.sources.progress import reading_bytes, running_passes
 from discreet.sources.spark_tables import inspect_spark, inspect_spark_frame, is_spark_frame
 from discreet.sources.sqlite_tables import inspect_sqlite
@@ -50,7 +49,13 @@ _INSPECT = {
 }
 
 
-_INSPECT_SERVER = {"postgres": inspect_postgres, "spark": inspect_spark}
+def _inspect_postgres(source: Location, settled: ReadOptions) -> Inspection:
+    from discreet.sources.postgres_tables import inspect_postgres
+
+    return inspect_postgres(source, settled)
+
+
+_INSPECT_SERVER = {"postgres": _inspect_postgres, "spark": inspect_spark}
 
 
 def register(source: Location | str | os.PathLike[str], **options: Any) -> Registration:
