@@ -14,7 +14,7 @@ import discreet
 from discreet.cli import main
 from discreet.engines.duckdb import DuckDBEngine
 from discreet.engines.engine import Engine
-from discreet.engines.spark import SparkEngine
+from discreet.engines.spark import SparkEngine, SparkQuery
 from discreet.errors import EngineError, RefusedError, SourceError, UsageError
 from discreet.plan import Request
 from discreet.planning import make_plan
@@ -100,6 +100,44 @@ def test_a_lazy_plan_is_run_once(spark: Any, folder: Path) -> None:
     assert counted.value == 0
     totals(SparkEngine(registration, frame), registration)
     assert counted.value == 1000
+
+
+def test_one_action_a_result_and_only_totals_come_back(
+    spark: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What weighs the units is part of each result's own statement: it is no action, and no unit reaches the driver.
+    One action looks whether two keys are one; of a thousand rows of fifty actors three rows come back, a group each."""
+    frame = spark.read.parquet(str(folder))
+    registration = register_frame(frame, "visits")
+    request = Request(
+        Fraction(1),
+        unit=parse_expression("actor", "unit"),
+        max_contributions=7,
+        keys={"kind": ["A", "M", "none", None]},
+    )
+    sql = SQL.replace("COUNT(DISTINCT actor)", "MEDIAN(x, contribution_bounds_per_row => (0, 50))")
+    plan = make_plan(parse(sql.replace("SELECT", "SELECT kind,") + " GROUP BY kind"), registration, request)
+    engine = SparkEngine(registration, frame)
+    statement = compile_plan(plan, 0, engine.quirks)
+    brought: list[int] = []
+    real = SparkQuery._rows
+    monkeypatch.setattr(
+        SparkQuery, "_rows", lambda self, text: (rows := real(self, text), brought.append(len(rows)))[0]
+    )
+    store = spark._jsparkSession.sharedState().statusStore()
+    bus = spark.sparkContext._jsc.sc().listenerBus()
+    bus.waitUntilEmpty(60_000)
+    first = store.executionsCount()
+    engine.run(statement)
+    bus.waitUntilEmpty(60_000)
+    done = store.executionsList()
+    # The others make names of statements known, and start nothing.
+    actions = [n for n in range(first, done.size()) if not done.apply(n).jobs().isEmpty()]
+    assert len(statement.results) == 2  # the sums and counts, and the leaves of the median's tree
+    assert len(actions) == 1 + len(statement.results)
+    no_key_twice, totals_, leaves = brought
+    assert (no_key_twice, totals_) == (0, 3)  # "none" has no rows
+    assert 3 < leaves <= 3 * 51
 
 
 def test_files_that_change_meanwhile(spark: Any, folder: Path) -> None:
