@@ -131,8 +131,8 @@ MUTATIONS = (
     Mutation(
         "a unit may have one row too many",
         "relational.py",
-        ".having(exp.GT(this=count.copy(), expression=number(limit)))",
-        ".having(exp.GT(this=count.copy(), expression=number(limit + 1)))",
+        "grouped.having(exp.GT(this=count.copy(), expression=number(limit)), copy=False)",
+        "grouped.having(exp.GT(this=count.copy(), expression=number(limit + 1)), copy=False)",
         NEIGHBOURS,
         (
             (
@@ -151,8 +151,8 @@ MUTATIONS = (
     Mutation(
         "weights rounded up",
         "relational.py",
-        "cut = exp.Cast(this=self._quotient(weight * limit, count), to=BIGINT)",
-        "cut = exp.Cast(this=exp.Add(this=self._quotient(weight * limit, count), expression=number(1)), to=BIGINT)",
+        "cut = named(cast(self._quotient(weight * limit, count), BIGINT), ",
+        "cut = named(cast(exp.Add(this=self._quotient(weight * limit, count), expression=number(1)), BIGINT), ",
         NEIGHBOURS,
         (
             (
@@ -171,15 +171,15 @@ MUTATIONS = (
     Mutation(
         "rows without a unit are kept",
         "relational.py",
-        "rows = rows.where(present(column(name)))",
-        "rows = rows.where(exp.true())",
+        "kept = [present(column(name)) for name in self.units]",
+        "kept = [exp.true() for _ in self.units]",
         NEIGHBOURS,
     ),
     Mutation(
         "units counted by row, not by group",
         "relational.py",
-        'return exp.select(*names, *totals).from_(kept.subquery("rows")).group_by(*names)',
-        'return exp.select(*names, *totals).from_(kept.subquery("rows"))',
+        'return select(*names, *totals, of=kept, called="rows", group_by=names)',
+        'return select(*names, *totals, of=kept, called="rows")',
         NEIGHBOURS,
     ),
     # Values.

@@ -28,7 +28,7 @@ def private_temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def visits_data(visits: Path, tmp_path: Path) -> Any:
     ledger = tmp_path / "ledger.sqlite"
-    return discreet.open(visits, privacy_unit="who", max_contributions=3, budget=(1, "0.01"), ledger=ledger)
+    return discreet.open(visits, privacy_unit="who", max_contributions=3, budget=(1, "0.009"), ledger=ledger)
 
 
 def threads() -> list[str]:
