@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -142,6 +145,33 @@ def test_queries_of_several_threads_have_one_each(visits_data: Any, private_temp
     assert all(is_closed(connection) for connection in opened)
     assert threads() == []
     assert list(private_temp.iterdir()) == []
+
+
+def test_where_no_thread_can_be_started_all_is_done_in_turn(
+    visits_data: Any, private_temp: Path, opened: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        visits_data.query(QUERY, epsilon="0.1")
+    assert [is_closed(connection) for connection in opened] == [True]
+    assert list(private_temp.iterdir()) == []
+
+
+def test_a_query_while_the_interpreter_ends(visits: Path, tmp_path: Path) -> None:
+    """Then no thread can be started any more."""
+    script = f"""
+import atexit, discreet
+data = discreet.open({str(visits)!r}, privacy_unit="who", max_contributions=3, budget=1,
+                     ledger={str(tmp_path / "ledger.sqlite")!r})
+atexit.register(lambda: print(data.query({QUERY!r}, epsilon="0.1").cost.epsilon))
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("1/10\n", "", 0)
+    assert list(tmp_path.glob("discreet-*")) == []
 
 
 def test_it_is_empty_until_it_is_lent() -> None:

@@ -9,12 +9,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import UsageError
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = ["OpenedAhead", "check_zones", "connect", "memory_limit_in_force"]
+
+_Result = TypeVar("_Result")
 
 _SIZE = re.compile(r"[1-9][0-9]{0,6}(\.[0-9]+)? ?([KMGT]i?B)", re.IGNORECASE)
 
@@ -95,32 +97,43 @@ class OpenedAhead:
     """A connection as `connect` makes it, opened and closed by a thread while its user does something else: the two
     take as long as a small query. It is empty until it is lent, so opening it looks at nothing.
 
-    Within its block `lend` may be called once. At the block's end the connection is closed, whether lent or not.
+    Within its block `lend` may be called once. At the block's end the connection is closed, whether lent or not. Where
+    no thread can be started (at the interpreter's end, or under a limit) all is done in turn.
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="discreet-duckdb")
-        self._opening = self._thread.submit(_open, threads, None)
-        self._lent = False
+        self._threads = threads
+        self._thread: ThreadPoolExecutor | None = ThreadPoolExecutor(1, thread_name_prefix="discreet-duckdb")
+        self._opening = self._begun(_open, threads, None)
 
     def __enter__(self) -> OpenedAhead:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if not self._lent and self._opening.exception() is None:
-            self._opening.result().close()
-        self._thread.shutdown()
+        opening, self._opening = self._opening, None
+        if opening is not None and opening.exception() is None:
+            opening.result().close()
+        if self._thread is not None:
+            self._thread.shutdown()
 
     @contextmanager
     def lend(self) -> Iterator[DuckDBPyConnection]:
         """The connection. At the end of this block it begins to be closed."""
-        opened = self._opening.result()
-        self._lent = True
+        opened = _open(self._threads, None) if self._opening is None else self._opening.result()
+        self._opening = None
         try:
             with _interruptible():
                 yield opened.connection
         finally:
-            self._thread.submit(opened.close)
+            if self._begun(opened.close) is None:
+                opened.close()
+
+    def _begun(self, work: Callable[..., _Result], *arguments: Any) -> Future[_Result] | None:
+        try:
+            return None if self._thread is None else self._thread.submit(work, *arguments)
+        except RuntimeError:  # no thread can be started; what it left in the queue is never to run
+            self._thread = None
+            return None
 
 
 def _open(threads: int | None, memory_limit: str | None) -> _Opened:
